@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv; `make demo` and `make test` are the two to know.
+PYTHON ?= python3
+BIN := .venv/bin
+# The same versions today and in a year.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export COTERIE_DATA ?= $(wildcard $(CURDIR)/../shared/data)
+
+.PHONY: demo test lint types bench paper tables docs clean
+
+demo: .venv/demo
+	$(BIN)/coterie demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+bench: .venv/dev
+	$(BIN)/coterie bench leaderboard
+
+paper: .venv/dev
+	$(BIN)/coterie bench paper
+
+tables: .venv/dev
+	$(BIN)/coterie bench tables
+
+docs: .venv/docs
+	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+
+.venv/python:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/demo: .venv/python pyproject.toml constraints.txt
+	$(INSTALL) --editable .
+	touch $@
+
+.venv/dev: .venv/python pyproject.toml constraints.txt
+	$(INSTALL) --editable ".[dev]"
+	touch $@ .venv/demo
+
+.venv/docs: .venv/python pyproject.toml constraints.txt
+	$(INSTALL) --editable ".[docs]"
+	touch $@ .venv/demo
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build

@@ -1,0 +1,32 @@
+"""Clustering of rows that are seen through several views."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Names are looked up when they are first used: importing the package is quick and loads no heavy library.
+_HOMES = {
+    "GuidedCoTraining": "coterie.estimator",
+}
+_ROOMS = ("datasets", "features", "metrics", "peers")
+
+__all__ = ["GuidedCoTraining", "__version__", "datasets", "features", "metrics", "peers"]
+
+if TYPE_CHECKING:
+    from coterie import datasets, features, metrics, peers
+    from coterie.estimator import GuidedCoTraining
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"coterie.{name}")
+    raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,182 @@
+"""Graphs -> rounds of guided co-training -> what a row needs to follow them (Algorithm 1, steps 3 to 5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from coterie.kernels import cpu
+from coterie.rowmap import Basis, Block, Guide
+from coterie.rows import Rows
+from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum
+
+
+@dataclass(frozen=True)
+class CoTrainingSettings:
+    """What the user decides about the rounds."""
+
+    n_components: int  # k, columns of U*
+    n_vectors: int  # r, singular vectors that every graph brings
+    drop_first: bool  # whether a graph's first vector is left out
+    diffuse: bool  # whether vectors are weighted by their singular values
+    unit: bool  # whether each graph's rows are made unit before they are merged
+    cosine: bool  # guide by the cosine of u*_i and u*_j instead of their inner product
+    max_iter: int
+    tol: float
+    graph_weights: np.ndarray  # (G,)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One line of the history."""
+
+    change: float  # of A* at the landmarks against the round before, relative; nan in the first round
+    agreement: float  # share of all bases that the consensus holds, in [0, 1]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AugmentedView:
+    """U* of one round, and what it was made of."""
+
+    basis: Basis
+    spectra: tuple[Spectrum, ...]
+    consensus: Consensus
+    outer: np.ndarray  # (G r, G r): H
+
+
+@dataclass(frozen=True)
+class CoTraining:
+    """The result of all rounds."""
+
+    rows: Rows  # the last round's blocks
+    guides: tuple[Guide, ...]
+    view: AugmentedView
+    anchors: np.ndarray  # (p, k): U* at the landmarks
+    history: tuple[Round, ...]
+
+
+def cotrain(
+    rows: Rows,
+    landmarks: Block,
+    bounds: np.ndarray,
+    settings: CoTrainingSettings,
+    report: Callable[[int, Round], None] = lambda number, line: None,
+) -> CoTraining:
+    """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
+
+    ``landmarks`` are the landmarks' own rows: they follow the rounds beside the others, so that U* at the landmarks is
+    at hand without asking wherever the rows live.
+    """
+    guides: list[Guide] = []
+    history: list[Round] = []
+    before = None
+    while True:
+        started = time.perf_counter()
+        view = augmented_view(rows, landmarks, bounds, settings)
+        anchors = view.basis(landmarks, bounds).astype(np.float64)  # (p, k)
+        change = relative_change(before, anchors)
+        agreement = held_share(view, settings)
+        history.append(Round(change, agreement, time.perf_counter() - started))
+        report(len(history), history[-1])
+        if len(history) == settings.max_iter or change <= settings.tol:
+            return CoTraining(rows, tuple(guides), view, anchors, tuple(history))
+        guide = Guide(view.basis, guide_anchors(anchors, settings.cosine).astype(landmarks.weights.dtype))
+        rows = rows.map(partial(guide, bounds=bounds))
+        landmarks = guide(landmarks, bounds)
+        guides.append(guide)
+        before = anchors
+
+
+def augmented_view(rows: Rows, landmarks: Block, bounds: np.ndarray, settings: CoTrainingSettings) -> AugmentedView:
+    """Solve Eq. (6): the k directions that are closest to the bases of all graphs."""
+    grams = sum_grams(rows, len(landmarks.indices), bounds)  # (G, p, p)
+    spectra = tuple(
+        graph_spectrum(gram, settings.n_vectors, drop_first=settings.drop_first, diffuse=settings.diffuse)
+        for gram in grams
+    )
+    own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
+    outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
+    shared = consensus(outer, settings.graph_weights, settings.n_components)
+    return AugmentedView(Basis(own, shared.rotation.astype(own.dtype), settings.unit), spectra, shared, outer)
+
+
+def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> np.ndarray:
+    """Return G^g = sum_i z_i z_i^T of every graph."""
+    shape = (len(bounds) - 1, n_landmarks, n_landmarks)
+
+    def add(block: Block, total: tuple[np.ndarray]) -> None:
+        cpu.gram(block.indices, block.weights, bounds, total[0])
+
+    (lower,) = rows.sum(add, lambda: (np.zeros(shape),))
+    for gram in lower:
+        gram += np.tril(gram, -1).T
+    return lower  # (G, p, p)
+
+
+def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:
+    """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i]."""
+    n_graphs, _, r = bases.shape
+    size = n_graphs * r
+
+    def add(block: Block, total: tuple[np.ndarray]) -> None:
+        stacked = np.empty((len(block.indices), size), dtype=bases.dtype)
+        cpu.project(block.indices, block.weights, bounds, bases, unit, stacked)
+        total[0][...] += stacked.T @ stacked
+
+    (outer,) = rows.sum(add, lambda: (np.zeros((size, size)),))
+    return outer
+
+
+def guide_anchors(anchors: np.ndarray, cosine: bool) -> np.ndarray:
+    """Return what a row's u* is multiplied with.
+
+    The cosine differs from the inner product by the lengths of both; the row's own cancels when its weights are made
+    to sum to one, so only the landmarks' is divided out.
+    """
+    if not cosine:
+        return anchors
+    lengths = np.linalg.norm(anchors, axis=1, keepdims=True)  # (p, 1)
+    return anchors / np.where(lengths > 0, lengths, 1)
+
+
+def relative_change(before: np.ndarray | None, now: np.ndarray) -> float:
+    """Return ||A*_now - A*_before|| / ||A*_before|| over the landmarks, from k x k products alone."""
+    if before is None:
+        return float("nan")
+    old = np.sum((before.T @ before) ** 2)
+    square = old + np.sum((now.T @ now) ** 2) - 2 * np.sum((before.T @ now) ** 2)
+    return float(np.sqrt(max(square, 0) / old)) if old > 0 else 0.0
+
+
+def held_share(view: AugmentedView, settings: CoTrainingSettings) -> float:
+    """Return how much of the weighted bases the consensus holds: 1 where all graphs span the same k directions."""
+    values = view.consensus.singular_values**2
+    return float(values[: settings.n_components].sum() / max(values.sum(), np.finfo(float).tiny))
+
+
+def graph_agreement(view: AugmentedView) -> np.ndarray:
+    """Return the share of every graph's basis that the consensus holds."""
+    n_graphs, r, k = view.consensus.rotation.shape
+    overlap = view.outer @ view.consensus.rotation.reshape(-1, k)  # (G r, k): E^gT U*
+    own = view.outer.diagonal().reshape(n_graphs, r).sum(axis=1)  # (G,)
+    held = (overlap**2).reshape(n_graphs, -1).sum(axis=1)
+    return held / np.where(own > 0, own, 1)  # (G,)
+
+
+def pairwise_agreement(view: AugmentedView) -> np.ndarray:
+    """Return ||E^gT E^h||^2 over the geometric mean of ||E^gT E^g||^2 and ||E^hT E^h||^2, for every pair of graphs.
+
+    It is 1 where two graphs say the same, and the mean squared cosine of the angles between orthonormal bases.
+    """
+    n_graphs = len(view.spectra)
+    r = view.outer.shape[0] // n_graphs
+    blocks = view.outer.reshape(n_graphs, r, n_graphs, r)
+    squares = np.einsum("gahb,gahb->gh", blocks, blocks)  # (G, G)
+    own = np.sqrt(squares.diagonal())
+    own = np.where(own > 0, own, 1)
+    return squares / own / own[:, None]

@@ -1,0 +1,59 @@
+"""Views and landmarks -> for each graph, q landmark numbers and weights a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from coterie.preparation import Preparation, Table
+from coterie.rowmap import Block, GraphMap, LandmarkRows
+
+if TYPE_CHECKING:
+    from coterie.rows import Rows
+    from coterie.views import Views
+
+# The median distance is taken over all pairs of this many rows.
+MEDIAN_ROWS = 2000
+
+
+def landmark_rows(views: Views, preparations: Sequence[Preparation], landmarks: np.ndarray) -> tuple[LandmarkRows, ...]:
+    """Return the landmarks as every view sees them."""
+    found = []
+    for block, preparation in zip(views.read(landmarks), preparations, strict=True):
+        present = np.ones(len(landmarks), dtype=bool) if block.present is None else block.present
+        found.append(LandmarkRows(preparation(block.data), present))
+    return tuple(found)
+
+
+def median_distance(rows: Table, rng: np.random.Generator) -> float:
+    """Return the median distance between rows, over a sample of them where there are many.
+
+    This is the paper's sigma. It falls back to the mean where more than half of the rows are alike, and to 1 where
+    all are.
+    """
+    if rows.shape[0] > MEDIAN_ROWS:
+        rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
+    if sparse.issparse(rows):
+        products = (rows @ rows.T).toarray().astype(np.float64)  # (m, m)
+        norms = products.diagonal()
+        squares = norms[:, None] + norms - 2 * products
+        distances = np.sqrt(np.maximum(squares[np.triu_indices(len(norms), 1)], 0))
+    else:
+        distances = pdist(rows)  # (m (m - 1) / 2,)
+    if not len(distances):
+        return 1.0
+    return float(np.median(distances)) or float(np.mean(distances)) or 1.0
+
+
+def build_graphs(rows: Rows, graph_map: GraphMap) -> Rows:
+    """Replace blocks of raw rows, as (first row, views), by their neighbours."""
+    return rows.map(lambda block: graph_map.connect(block.read(), block.first_row))
+
+
+def take_landmarks(views: Views, graph_map: GraphMap, landmarks: np.ndarray) -> Block:
+    """Return the landmarks' own neighbours: they are rows like all others."""
+    return graph_map.connect(views.read(landmarks))

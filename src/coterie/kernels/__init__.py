@@ -1,0 +1,1 @@
+"""What is done to a block of rows: the same few functions for every kind of processor."""

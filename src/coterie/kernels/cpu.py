@@ -1,0 +1,228 @@
+"""The kernels on a CPU: BLAS for products, numba for everything that is not a product.
+
+Every kernel works on one block of rows, in one thread, without the interpreter's lock; the rooms above run
+several blocks at once. A row's result depends on that row alone, never on its neighbours in the block:
+that is what makes prediction exact and answers independent of the number of threads.
+
+Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
+``indices`` and ``weights``. A row that a graph does not know (its view is missing there) has weight zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered for speed, but NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def finish_distances(products, row_norms, landmark_norms):
+    """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero."""
+    for i in range(products.shape[0]):
+        for j in range(products.shape[1]):
+            value = row_norms[i] + landmark_norms[j] - 2 * products[i, j]
+            products[i, j] = max(value, 0)
+
+
+@njit(cache=True, nogil=True)
+def smallest(distances, candidates, indices, values):
+    """Write each row's nearest candidates, in ascending order of distance, to ``indices`` and ``values``.
+
+    Among equal distances the first candidate wins. Candidates at infinite distance are never chosen before
+    finite ones.
+    """
+    q = indices.shape[1]
+    best = np.empty(q, dtype=distances.dtype)
+    where = np.empty(q, dtype=np.int64)
+    for i in range(distances.shape[0]):
+        filled = 0
+        for c in range(candidates.shape[0]):
+            j = candidates[c]
+            value = distances[i, j]
+            if filled == q and value >= best[q - 1]:
+                continue
+            at = filled if filled < q else q - 1
+            while at > 0 and best[at - 1] > value:
+                best[at] = best[at - 1]
+                where[at] = where[at - 1]
+                at -= 1
+            best[at] = value
+            where[at] = j
+            if filled < q:
+                filled += 1
+        for t in range(q):
+            indices[i, t] = where[t]
+            values[i, t] = best[t]
+
+
+@njit(cache=True, nogil=True)
+def gaussian(distances, bandwidth, weights):
+    """Write exp(-d^2 / 2 sigma^2), made to sum to one in each row, to ``weights`` (the paper's Eq. (1)).
+
+    ``bandwidth`` is sigma; 0 means the row's own: the mean distance to its neighbours. Distances are squared. They
+    are measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row
+    far from every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
+    """
+    q = distances.shape[1]
+    for i in range(distances.shape[0]):
+        nearest = np.inf
+        total_distance = 0.0
+        known = 0
+        for t in range(q):
+            if np.isfinite(distances[i, t]):
+                nearest = min(nearest, distances[i, t])
+                total_distance += np.sqrt(distances[i, t])
+                known += 1
+        if known == 0:  # the row lacks this view
+            weights[i, :] = 0
+            continue
+        sigma = bandwidth if bandwidth > 0 else total_distance / known
+        total = 0.0
+        for t in range(q):
+            excess = distances[i, t] - nearest
+            if excess == 0:
+                weight = 1.0
+            elif sigma == 0:
+                weight = 0.0
+            else:
+                weight = np.exp(-excess / (2 * sigma * sigma))
+            weights[i, t] = weight
+            total += weight
+        for t in range(q):
+            weights[i, t] /= total
+
+
+@njit(cache=True, nogil=True)
+def gram(indices, weights, bounds, grams):
+    """Add sum_i z_i z_i^T of every graph to ``grams`` (graphs x p x p), lower triangle only."""
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            for s in range(bounds[g], bounds[g + 1]):
+                a = indices[i, s]
+                weight = weights[i, s]
+                if weight == 0:
+                    continue
+                for t in range(bounds[g], s + 1):
+                    b = indices[i, t]
+                    if a >= b:
+                        grams[g, a, b] += weight * weights[i, t]
+                    else:
+                        grams[g, b, a] += weight * weights[i, t]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def project_graph(indices, weights, i, start, stop, basis, unit, out):
+    """Write e_i = sum_j z_ij W[j] of row i in one graph to ``out`` (r,), of length one if ``unit``."""
+    out[:] = 0
+    for s in range(start, stop):
+        j = indices[i, s]
+        weight = weights[i, s]
+        for c in range(out.shape[0]):
+            out[c] += weight * basis[j, c]
+    if unit:
+        square = 0.0
+        for c in range(out.shape[0]):
+            square += out[c] * out[c]
+        if square > 0:
+            length = np.sqrt(square)
+            for c in range(out.shape[0]):
+                out[c] /= length
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def project(indices, weights, bounds, bases, unit, stacked):
+    """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): every graph's own basis, side by side."""
+    r = bases.shape[2]
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            out = stacked[i, g * r : (g + 1) * r]
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, out)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def embed(indices, weights, bounds, bases, unit, rotation, embedding):
+    """Write u*_i = sum_g e^g_i R^g to ``embedding`` (block x k); ``rotation`` is graphs x r x k."""
+    r, k = rotation.shape[1], rotation.shape[2]
+    part = np.empty(r, dtype=bases.dtype)
+    for i in range(indices.shape[0]):
+        embedding[i, :] = 0
+        for g in range(bounds.shape[0] - 1):
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, part)
+            for a in range(r):
+                for c in range(k):
+                    embedding[i, c] += part[a] * rotation[g, a, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def guide(indices, weights, bounds, embedding, anchors, guided):
+    """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
+
+    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights.
+    """
+    k = anchors.shape[1]
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            total = 0.0
+            for s in range(bounds[g], bounds[g + 1]):
+                j = indices[i, s]
+                affinity = embedding[i, 0] * anchors[j, 0]
+                for c in range(1, k):
+                    affinity += embedding[i, c] * anchors[j, c]
+                guided[i, s] = weights[i, s] * max(affinity, 0)
+                total += guided[i, s]
+            for s in range(bounds[g], bounds[g + 1]):
+                if total > 0:
+                    guided[i, s] /= total
+                else:
+                    guided[i, s] = weights[i, s]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def unit_rows(embedding):
+    """Divide every row by its length, in place; a row of zeros stays as it is."""
+    for i in range(embedding.shape[0]):
+        square = 0.0
+        for c in range(embedding.shape[1]):
+            square += embedding[i, c] * embedding[i, c]
+        if square > 0:
+            length = np.sqrt(square)
+            for c in range(embedding.shape[1]):
+                embedding[i, c] /= length
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def assign(embedding, centroids, labels, distances):
+    """Write each row's nearest centroid to ``labels`` and the squared distance to it to ``distances``."""
+    for i in range(embedding.shape[0]):
+        best, label = np.inf, 0
+        for c in range(centroids.shape[0]):
+            value = 0.0
+            for t in range(centroids.shape[1]):
+                gap = embedding[i, t] - centroids[c, t]
+                value += gap * gap
+            if value < best:
+                best, label = value, c
+        labels[i] = label
+        distances[i] = best
+
+
+@njit(cache=True, nogil=True)
+def add_groups(rows, labels, sums, counts):
+    """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
+    for i in range(rows.shape[0]):
+        counts[labels[i]] += 1
+        for c in range(rows.shape[1]):
+            sums[labels[i], c] += rows[i, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def distance_to_group(rows, labels, means, distances):
+    """Write each row's squared distance to its own group's mean to ``distances``."""
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for c in range(rows.shape[1]):
+            gap = rows[i, c] - means[labels[i], c]
+            total += gap * gap
+        distances[i] = total

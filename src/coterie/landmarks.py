@@ -1,0 +1,152 @@
+"""Views -> the p rows that stand for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from sklearn.cluster import kmeans_plusplus
+
+from coterie.kernels import cpu
+from coterie.preparation import Preparation
+from coterie.rowmap import LandmarkRows, squared_distances, squared_norms
+from coterie.threads import in_order
+
+if TYPE_CHECKING:
+    from coterie.views import Views
+
+# Rows that take part per landmark, and at least in all. More change nothing that can be measured.
+SAMPLE_PER_LANDMARK = 20
+SAMPLE_ROWS = 20_000
+
+# k-medoids++ draws its seeds from this many rows per landmark: it is slow, and only a start.
+SEED_PER_LANDMARK = 5
+
+# Above this many multiply-adds a pass, distances are measured on a random projection to this many columns. It
+# keeps squared distances to within about 1 / sqrt(columns), and medoids are not that particular.
+EXACT_WORK = 2_000_000_000
+PROJECTED_COLUMNS = 96
+
+# A light clustering makes better landmarks than a thorough one: it keeps more of them where the rows are dense.
+MAX_ITER = 5
+TILE = 1024
+
+
+def sample_size(n_rows: int, n_landmarks: int) -> int:
+    """Return how many rows are looked at to choose landmarks and scales."""
+    return min(n_rows, max(SAMPLE_ROWS, SAMPLE_PER_LANDMARK * n_landmarks))
+
+
+def concatenated_sample(
+    views: Views,
+    preparations: Sequence[Preparation],
+    sample: np.ndarray,
+    n_landmarks: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return the sampled rows of all views, prepared and side by side, on fewer columns where that saves work.
+
+    A row that lacks a view stands at that view's mean.
+    """
+    width = sum(view.n_columns for view in views)
+    exact = len(sample) * n_landmarks * width <= EXACT_WORK
+    parts = []
+    for view, preparation in zip(views, preparations, strict=True):
+        block = view.read(sample)
+        rows = preparation(block.data)  # (s, d)
+        if not exact or sparse.issparse(rows):
+            columns = min(view.n_columns, PROJECTED_COLUMNS)
+            if columns < view.n_columns:
+                sketch = rng.standard_normal((view.n_columns, columns)) / np.sqrt(columns)
+                rows = rows @ sketch.astype(rows.dtype)  # (s, c)
+        if sparse.issparse(rows):
+            rows = rows.toarray()
+        if block.present is not None:
+            rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
+        parts.append(rows)
+    return np.ascontiguousarray(np.hstack(parts))  # (s, sum of columns)
+
+
+def kmedoids(
+    rows: np.ndarray,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    *,
+    spread_seeds: bool = False,
+    n_threads: int = 1,
+) -> np.ndarray:
+    """Return the numbers of rows that are medoids of as many groups, ascending.
+
+    For squared Euclidean distance the medoid of a group, the member with the least sum of distances to the others, is
+    the member nearest to the group's mean. So a pass costs a product with the medoids, and n x n distances are never
+    needed.
+
+    The first medoids are drawn evenly, or, with ``spread_seeds``, far from each other (k-medoids++). Fewer are
+    returned where fewer rows are distinct.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.repeat([[0.0, 0.0], [90.0, 0.0], [0.0, 90.0]], 5, axis=0) + np.arange(15)[:, None] % 5
+    >>> kmedoids(rows, 3, np.random.default_rng(0), spread_seeds=True)
+    array([ 2,  7, 12])
+    """
+    seeds = spread_rows(rows, n_landmarks, rng) if spread_seeds else rng.permutation(len(rows))
+    medoids = distinct_rows(rows, seeds, n_landmarks)
+    for _ in range(MAX_ITER):
+        labels = nearest_medoid(rows, medoids, n_threads)
+        moved = medoids_of_groups(rows, labels, len(medoids))
+        if np.array_equal(moved, medoids):
+            break
+        medoids = moved
+    return np.sort(medoids)
+
+
+def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return rows far from each other: each drawn with odds like its squared distance to those before."""
+    subset = np.arange(len(rows))
+    if len(rows) > SEED_PER_LANDMARK * count:
+        subset = np.sort(rng.choice(len(rows), SEED_PER_LANDMARK * count, replace=False))
+    _, seeds = kmeans_plusplus(rows[subset], count, random_state=int(rng.integers(2**31)), n_local_trials=1)
+    return subset[seeds]
+
+
+def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` rows of an order that are not twins of one before, ascending."""
+    chosen = order[:count]
+    _, firsts = np.unique(rows[chosen], axis=0, return_index=True)
+    if len(firsts) < count < len(order):  # look further down the order
+        _, firsts = np.unique(rows[order], axis=0, return_index=True)
+        chosen = order
+    return np.sort(chosen[np.sort(firsts)[:count]])
+
+
+def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
+    """Return the number of each row's nearest medoid."""
+    centers = LandmarkRows(rows[medoids], np.ones(len(medoids), dtype=bool))
+    everyone = np.arange(len(medoids))
+
+    def nearest(start: int) -> np.ndarray:
+        tile = rows[start : start + TILE]
+        distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
+        labels = np.empty((len(tile), 1), dtype=np.int32)
+        cpu.smallest(distances, everyone, labels, np.empty((len(tile), 1), dtype=rows.dtype))
+        return labels[:, 0]
+
+    labels = np.concatenate(list(in_order(nearest, range(0, len(rows), TILE), n_threads)))  # (s,)
+    labels[medoids] = everyone  # a medoid stays in its own group: no group is ever empty
+    return labels
+
+
+def medoids_of_groups(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return for every group the member nearest to its mean."""
+    sums, counts = np.zeros((n_groups, rows.shape[1])), np.zeros(n_groups)
+    cpu.add_groups(rows, labels, sums, counts)
+    means = (sums / counts[:, None]).astype(rows.dtype)  # (p, d)
+    gaps = np.empty(len(rows), dtype=np.float64)
+    cpu.distance_to_group(rows, labels, means, gaps)
+    order = np.lexsort((gaps, labels))  # by group, then by distance from its mean
+    firsts = np.searchsorted(labels[order], np.arange(n_groups))
+    return order[firsts]

@@ -1,0 +1,264 @@
+"""The fitted map: a row's views -> its neighbours -> its embedding. It is what a model is, and what is saved.
+
+A row of the fit and a new row go through the same functions, so prediction is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from coterie.kernels import cpu
+from coterie.preparation import Preparation, Table
+
+if TYPE_CHECKING:
+    from coterie.views import ViewBlock
+
+CONCATENATION = -1  # the number of the view that is all views side by side
+
+# Rows whose distances to all landmarks are worked on at once: small enough to stay in a core's cache.
+TILE = 512
+
+# Landmarks of a sparse view are kept dense up to this many numbers: products are faster then.
+DENSE_LANDMARKS = 25_000_000
+
+
+@dataclass(frozen=True)
+class Graph:
+    """How one graph joins rows to landmarks."""
+
+    view: int  # whose distances make the weights; CONCATENATION: those over all views
+    n_neighbors: int
+    bandwidth: float  # sigma of the Gaussian; 0: each row's own
+    shared: bool = False  # neighbours are chosen over all views instead of this one
+    candidates: np.ndarray | None = None  # landmarks that may be neighbours; None: all of them
+
+    @property
+    def search(self) -> int:
+        """The view whose distances choose the neighbours."""
+        return CONCATENATION if self.shared else self.view
+
+
+@dataclass(frozen=True)
+class LandmarkRows:
+    """The landmarks as one view sees them, prepared."""
+
+    rows: Table  # (p, d)
+    present: np.ndarray  # (p,) bool
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Squared lengths, infinite for landmarks that lack the view: they are nobody's neighbours."""
+        return np.where(self.present, squared_norms(self.rows), np.inf).astype(self.rows.dtype)  # (p,)
+
+    @cached_property
+    def columns(self) -> Table:
+        """The same rows as columns, in the form that products want."""
+        if not sparse.issparse(self.rows):
+            return self.rows.T  # (d, p)
+        p, d = self.rows.shape
+        if p * d <= DENSE_LANDMARKS:
+            return np.ascontiguousarray(self.rows.toarray().T)  # (d, p)
+        return self.rows.T.tocsr()  # (d, p)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is kept of some rows once the graphs are built: every graph's neighbours, side by side."""
+
+    indices: np.ndarray  # (b, Q) landmark numbers
+    weights: np.ndarray  # (b, Q) summing to one within each graph, or zero where a row lacks the view
+
+
+@dataclass(frozen=True)
+class GraphMap:
+    """A row's views -> its neighbours among the landmarks, in every graph."""
+
+    names: tuple[str, ...]  # the views'
+    preparations: tuple[Preparation, ...]
+    landmarks: tuple[LandmarkRows, ...]  # one per view
+    graphs: tuple[Graph, ...]
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return len(self.landmarks[0].present)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of row work."""
+        return self.preparations[0].dtype
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Graph g owns columns ``bounds[g]:bounds[g + 1]`` of a block."""
+        return np.cumsum([0, *(graph.n_neighbors for graph in self.graphs)])  # (G + 1,)
+
+    def connect(self, views: Sequence[ViewBlock], first_row: int = 0) -> Block:
+        """Return the neighbours of some rows; ``first_row`` is only for error messages."""
+        n = views[0].data.shape[0]
+        index_type = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
+        indices = np.empty((n, self.bounds[-1]), dtype=index_type)
+        weights = np.empty((n, self.bounds[-1]), dtype=self.dtype)
+        for start in range(0, n, TILE):
+            tile = slice(start, min(start + TILE, n))
+            distances = self._distances(views, tile, first_row + start)
+            for g, graph in enumerate(self.graphs):
+                columns = slice(self.bounds[g], self.bounds[g + 1])
+                self._neighbours(graph, distances, indices[tile, columns], weights[tile, columns])
+        return Block(indices, weights)
+
+    def _distances(self, views: Sequence[ViewBlock], tile: slice, first_row: int) -> dict[int, np.ndarray]:
+        """Return squared distances of a tile's rows to all landmarks, per view that some graph looks at."""
+        asked = {graph.view for graph in self.graphs} | {graph.search for graph in self.graphs}
+        distances = {
+            v: self._view_distances(v, view, tile, first_row)
+            for v, view in enumerate(views)
+            if v in asked or CONCATENATION in asked
+        }  # each (b, p)
+        if CONCATENATION in asked:
+            distances[CONCATENATION] = concatenate_distances(list(distances.values()))
+        return distances
+
+    def _view_distances(self, v: int, view: ViewBlock, tile: slice, first_row: int) -> np.ndarray:
+        with np.errstate(all="ignore"):  # what is not finite is found by its norm
+            rows = self.preparations[v](view.data[tile])  # (b, d)
+            norms = squared_norms(rows)  # (b,)
+        present = None if view.present is None else view.present[tile]
+        check_finite(self.names[v], norms, present, first_row + np.arange(len(norms)))
+        if present is not None:
+            norms[~present] = np.inf
+        return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
+
+    def _neighbours(
+        self,
+        graph: Graph,
+        distances: dict[int, np.ndarray],
+        indices: np.ndarray,
+        weights: np.ndarray,
+    ) -> None:
+        candidates = graph.candidates
+        if candidates is None:
+            candidates = np.arange(self.n_landmarks)
+        nearest = np.empty(indices.shape, dtype=self.dtype)  # (b, q)
+        cpu.smallest(distances[graph.search], candidates, indices, nearest)
+        if graph.shared:
+            nearest = np.take_along_axis(distances[graph.view], indices.astype(np.intp), axis=1)
+        cpu.gaussian(nearest, graph.bandwidth, weights)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A row's weights in every graph -> its place in the augmented view, U*."""
+
+    bases: np.ndarray  # (G, p, r): e^g_i = sum_j z^g_ij W^g[j]
+    rotation: np.ndarray  # (G, r, k): u*_i = sum_g e^g_i R^g
+    unit: bool  # whether every e^g_i is made a vector of length one
+
+    def __call__(self, block: Block, bounds: np.ndarray) -> np.ndarray:
+        """Return U* at the block's rows."""
+        rows = np.empty((len(block.indices), self.rotation.shape[2]), dtype=self.bases.dtype)
+        cpu.embed(block.indices, block.weights, bounds, self.bases, self.unit, self.rotation, rows)
+        return rows  # (b, k)
+
+    def stack(self, block: Block, bounds: np.ndarray) -> np.ndarray:
+        """Return [e^1_i .. e^G_i] for the block's rows."""
+        n_graphs, _, r = self.bases.shape
+        rows = np.empty((len(block.indices), n_graphs * r), dtype=self.bases.dtype)
+        cpu.project(block.indices, block.weights, bounds, self.bases, self.unit, rows)
+        return rows  # (b, G r)
+
+
+@dataclass(frozen=True)
+class Guide:
+    """One round of guiding: what a row needs to know of the augmented view (the paper's Eq. (8))."""
+
+    basis: Basis
+    anchors: np.ndarray  # (p, k): U* at the landmarks, as unit rows for the cosine guide
+
+    def __call__(self, block: Block, bounds: np.ndarray) -> Block:
+        """Return the block with its weights guided."""
+        weights = np.empty_like(block.weights)
+        rows = self.basis(block, bounds)  # (b, k)
+        cpu.guide(block.indices, block.weights, bounds, rows, self.anchors, weights)
+        return Block(block.indices, weights)
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """Rows -> neighbours -> rounds of guiding -> embedding."""
+
+    graph_map: GraphMap
+    guides: tuple[Guide, ...]
+    basis: Basis  # of the last round
+
+    def __call__(self, views: Sequence[ViewBlock], first_row: int = 0) -> np.ndarray:
+        """Return the rows' embedding, as unit rows."""
+        block = self.graph_map.connect(views, first_row)
+        for guide in self.guides:
+            block = guide(block, self.graph_map.bounds)
+        return unit_embedding(block, self.basis, self.graph_map.bounds)  # (b, k)
+
+
+def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:
+    """Return U* at the block's rows, each row of length one."""
+    rows = basis(block, bounds)
+    cpu.unit_rows(rows)
+    return rows  # (b, k)
+
+
+def squared_norms(rows: Table) -> np.ndarray:
+    """Return the rows' squared lengths."""
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
+    return np.einsum("ij,ij->i", rows, rows)  # (b,)
+
+
+def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
+    """Return squared distances between rows and landmarks; infinite where either lacks the view."""
+    products = rows @ landmarks.columns  # (b, p)
+    if sparse.issparse(products):
+        products = products.toarray()
+    cpu.finish_distances(products, norms, landmarks.norms)
+    return products  # (b, p)
+
+
+def concatenate_distances(distances: list[np.ndarray]) -> np.ndarray:
+    """Return squared distances over all views side by side: the views' sum.
+
+    Where a row or a landmark lacks views, the sum over those that both have stands for all of them.
+    """
+    total = np.sum(distances, axis=0)  # (b, p)
+    if np.isfinite(total).all():
+        return total
+    known = np.isfinite(distances)  # (V, b, p)
+    total = np.where(known, distances, 0).sum(axis=0)
+    counts = known.sum(axis=0)  # (b, p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counts > 0, total * (len(distances) / counts), np.inf).astype(total.dtype)
+
+
+def check_table(name: str, view: ViewBlock, numbers: np.ndarray) -> None:
+    """Raise an error that names the view and the rows if any value is not a finite number."""
+    with np.errstate(all="ignore"):
+        sums = np.asarray(view.data.sum(axis=1, dtype=np.float64)).ravel()  # (b,)
+    check_finite(name, sums, view.present, numbers)
+
+
+def check_finite(name: str, values: np.ndarray, present: np.ndarray | None, numbers: np.ndarray) -> None:
+    """Raise an error that names the view and the rows if any row's value is not a finite number."""
+    bad = ~np.isfinite(values)
+    if present is not None:
+        bad &= present
+    if bad.any():
+        rows = numbers[bad]
+        raise ValueError(
+            f"Input contains NaN or infinity: view {name!r}, row {rows[0]}"
+            f"{f' and {len(rows) - 1} more near it' if len(rows) > 1 else ''}. "
+            "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
+        )

@@ -1,0 +1,30 @@
+"""Where blocks of rows live. Every place knows the same few verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Rows(Protocol):
+    """Blocks of rows, somewhere.
+
+    The functions that are passed in are pure: the same block gives the same result, wherever and however often
+    it is computed.
+    """
+
+    n_rows: int
+
+    def map(self, function: Callable[[Any], Any]) -> Rows:
+        """Replace every block by ``function(block)``."""
+
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
+        """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
+
+    def collect(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Put the rows of ``function(block)`` together, in the order of the rows."""
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the given rows, ascending, of blocks that are arrays."""

@@ -1,0 +1,72 @@
+"""Running blocks of rows on several threads, with the same answer for any number of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_lock = threading.Lock()
+_fits_running = 0
+_limits: threadpool_limits | None = None
+
+
+@contextmanager
+def one_thread_per_block() -> Iterator[None]:
+    """Let every BLAS and OpenMP call use one thread, for as long as any fit is running.
+
+    Blocks are the unit of parallel work. A product that used several threads by itself would fight with the other
+    blocks for the cores, and its rounding would depend on how many there are. The setting belongs to the process,
+    so fits that overlap in time share it: the first one sets it, the last one puts back what it found.
+    """
+    global _fits_running, _limits
+    with _lock:
+        if _fits_running == 0:
+            _limits = threadpool_limits(limits=1)
+        _fits_running += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _fits_running -= 1
+            if _fits_running == 0 and _limits is not None:
+                _limits.restore_original_limits()
+                _limits = None
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` means: -1 and None are all cores this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if n_jobs is None or n_jobs == -1:
+        return cores or 1
+    return n_jobs if n_jobs > 0 else max(1, (cores or 1) + 1 + n_jobs)
+
+
+def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
+    """Yield ``function(item)`` in the order of the items, a few of them computed ahead by a pool of threads.
+
+    Only a few: what waits to be taken is memory.
+    """
+    if n_threads == 1:
+        yield from map(function, items)
+        return
+    items = iter(items)
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="coterie") as pool:
+        waiting = [pool.submit(function, item) for item in islice(items, 2 * n_threads)]
+        try:
+            while waiting:
+                result = waiting.pop(0).result()
+                waiting.extend(pool.submit(function, item) for item in islice(items, 1))
+                yield result
+        finally:
+            for future in waiting:
+                future.cancel()

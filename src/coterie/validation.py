@@ -1,0 +1,50 @@
+"""Checking parameters: one shape of message, which says what was allowed, what came, and whose it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+
+def refuse(owner: str, name: str, allowed: str, value: Any) -> None:
+    """Raise the error for a parameter that is not what it must be."""
+    raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
+
+
+def check_int(owner: str, name: str, value: Any, *, low: int) -> None:
+    """Refuse what is not a whole number of at least ``low``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        refuse(owner, name, f"an int of at least {low}", value)
+
+
+def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = False) -> None:
+    """Refuse what is not a finite number of at least (or above) ``low``."""
+    fits = isinstance(value, Real) and not isinstance(value, bool)
+    fits = fits and (value > low if above else value >= low) and value < float("inf")
+    if not fits:
+        refuse(owner, name, f"a finite number {'above' if above else 'of at least'} {low:g}", value)
+
+
+def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse what is not one of the choices."""
+    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
+        refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
+
+
+def per_view(owner: str, name: str, value: Any, views: Sequence[str], default: Any) -> list[Any]:
+    """Return a parameter's value for every view.
+
+    One value holds for all views, a list has one for each, and a dict names views; those that it leaves out get
+    ``default``.
+    """
+    if isinstance(value, Mapping):
+        unknown = [view for view in value if view not in views]
+        if unknown:
+            refuse(owner, name, f"a dict whose keys are views ({', '.join(views)})", value)
+        return [value.get(view, default) for view in views]
+    if isinstance(value, list | tuple):
+        if len(value) != len(views):
+            refuse(owner, name, f"one value or a list of {len(views)}, one per view", value)
+        return list(value)
+    return [value] * len(views)

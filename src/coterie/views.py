@@ -1,0 +1,373 @@
+"""Whatever the user passes becomes named, validated views that can be read block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.preparation import Table
+
+# Frames of these libraries are recognised by the module they come from, so that neither need be imported.
+FRAME_LIBRARIES = ("pandas", "polars", "modin")
+
+
+@dataclass(frozen=True)
+class ViewBlock:
+    """Some rows of one view, as the user stored them."""
+
+    data: Table  # (b, d); rows that lack the view are zero
+    present: np.ndarray | None  # (b,) bool; None: every row has the view
+
+
+@dataclass(frozen=True)
+class View:
+    """One view: a table whose rows may be in another order than the fit's, or missing from it."""
+
+    name: str
+    data: Table  # (stored rows, d)
+    columns: tuple[str, ...] | None = None
+    positions: np.ndarray | None = None  # (n,) stored row of every row, -1 where it has none; None: 0..n-1
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the fit, with or without this view."""
+        return self.data.shape[0] if self.positions is None else len(self.positions)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the view."""
+        return self.data.shape[1]
+
+    @property
+    def present(self) -> np.ndarray | None:
+        """Which rows have this view; None: all of them."""
+        return None if self.positions is None else self.positions >= 0  # (n,)
+
+    def read(self, rows: slice | np.ndarray) -> ViewBlock:
+        """Return the given rows, as stored; rows that lack the view are zero."""
+        if self.positions is None:
+            return ViewBlock(self.data[rows], None)
+        positions = self.positions[rows]  # (b,)
+        present = positions >= 0
+        if present.all():
+            return ViewBlock(self.data[positions], None)
+        if sparse.issparse(self.data):
+            # An empty row at the end of the table stands for every missing one.
+            empty = sparse.csr_array((1, self.n_columns), dtype=self.data.dtype)
+            padded = sparse.vstack([self.data[positions[present]], empty], format="csr")
+            order = np.where(present, np.cumsum(present) - 1, padded.shape[0] - 1)
+            return ViewBlock(padded[order], present)
+        data = np.zeros((len(positions), self.n_columns), dtype=self.data.dtype)
+        data[present] = self.data[positions[present]]
+        return ViewBlock(data, present)
+
+
+@dataclass(frozen=True)
+class Views(Sequence[View]):
+    """The views of one set of rows, in a fixed order."""
+
+    views: tuple[View, ...]
+    ids: np.ndarray | None = None  # (n,) the rows' names, where the input had any
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.views[number]
+
+    def __iter__(self) -> Iterator[View]:
+        return iter(self.views)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, the same in every view."""
+        return self.views[0].n_rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The views' names."""
+        return tuple(view.name for view in self.views)
+
+    def read(self, rows: slice | np.ndarray) -> list[ViewBlock]:
+        """Return the given rows of every view."""
+        return [view.read(rows) for view in self.views]
+
+    def presence(self) -> np.ndarray:
+        """Which row has which view."""
+        full = np.ones(self.n_rows, dtype=bool)
+        return np.column_stack([full if view.present is None else view.present for view in self.views])  # (n, V)
+
+
+def as_views(X: Any, groups: Any = None) -> Views:
+    """Return what the user passed as validated views.
+
+    Parameters
+    ----------
+    X : array, frame, or a list, tuple or dict of them
+        Several 2-D tables with the same rows are several views. One table is one view, or as many as ``groups``
+        names.
+    groups : dict or list of column selections, optional
+        How to split the columns of one table: slices, lists of column numbers, or lists of column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = as_views({"words": np.zeros((4, 3)), "pixels": np.ones((4, 2))})
+    >>> views.names, views.n_rows
+    (('words', 'pixels'), 4)
+    >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
+    ('left', 'right')
+    """
+    if groups is not None:
+        tables = _split_columns(X, groups)
+    elif _is_dict_of_tables(X):
+        tables = {str(name): table for name, table in X.items()}
+    elif _is_list_of_tables(X):
+        tables = {f"view{number}": table for number, table in enumerate(X)}
+    else:
+        tables = {"X": X}
+    if not tables:
+        raise ValueError("No views: X is empty. Pass at least one 2-D array.")
+    lone = len(tables) == 1 and "X" in tables
+    views = [_as_view(name, table, lone) for name, table in tables.items()]
+    return _align(views, [_row_ids(table) for table in tables.values()])
+
+
+def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
+    """Return new rows as views like those of the fit, in the fit's order.
+
+    A dict may leave views out, and a list may hold None: the rows are then taken to lack those views.
+    """
+    if groups is None and _is_dict_of_tables(X):
+        unknown = [str(name) for name in X if str(name) not in names]
+        if unknown:
+            raise ValueError(
+                f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. "
+                "Pass the same names, or fit again."
+            )
+        given = {str(name): table for name, table in X.items() if table is not None}
+    elif groups is None and _is_list_of_tables(X):
+        if len(X) != len(names):
+            raise ValueError(
+                f"X has {len(X)} views, but the fit had {len(names)}: {', '.join(names)}. "
+                "Pass them in the same order; None stands for a view that the rows lack."
+            )
+        given = {name: table for name, table in zip(names, X, strict=True) if table is not None}
+    else:
+        found = as_views(X, groups)
+        if found.names != tuple(names):
+            if len(found) != len(names):
+                raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
+            found = Views(
+                tuple(
+                    View(name, view.data, view.columns, view.positions) for name, view in zip(names, found, strict=True)
+                ),
+                found.ids,
+            )
+        return found
+    if not given:
+        raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
+    found = as_views(given)
+    by_name = {view.name: view for view in found}
+    absent = np.full(found.n_rows, -1)
+    views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
+    return Views(views, found.ids)
+
+
+def check_widths(views: Views, widths: Sequence[int]) -> None:
+    """Refuse views with other columns than in the fit; a view that no row has may have any."""
+    for view, width in zip(views, widths, strict=True):
+        if view.n_columns != width and len(view.data):
+            raise ValueError(
+                f"View {view.name!r} has {view.n_columns} columns, but it had {width} in the fit. "
+                "Pass the same columns in the same order."
+            )
+
+
+def _is_frame(table: Any) -> bool:
+    return type(table).__module__.split(".")[0] in FRAME_LIBRARIES
+
+
+def _is_dict_of_tables(X: Any) -> bool:
+    return isinstance(X, Mapping) and not sparse.issparse(X)  # SciPy's DOK is a dict by birth
+
+
+def _is_list_of_tables(X: Any) -> bool:
+    """Whether X is a list of views, and not one table written as nested lists."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    if any(hasattr(item, "ndim") or _is_frame(item) or item is None for item in X):
+        return True
+    first = X[0]
+    return isinstance(first, list | tuple) and bool(first) and isinstance(first[0], list | tuple)
+
+
+def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
+    if _is_dict_of_tables(X) or _is_list_of_tables(X):
+        raise ValueError(
+            "views= splits the columns of one table, but X is a list or dict of tables already. "
+            "Leave out views=, or pass one array or frame."
+        )
+    named = (
+        groups.items()
+        if isinstance(groups, Mapping)
+        else ((f"view{number}", group) for number, group in enumerate(groups))
+    )
+    if not _is_frame(X) and not sparse.issparse(X):
+        X = np.asarray(X)
+    return {str(name): _select_columns(X, str(name), group) for name, group in named}
+
+
+def _select_columns(X: Any, name: str, group: Any) -> Any:
+    names = list(X.columns) if _is_frame(X) else None
+    if isinstance(group, str):
+        group = [group]
+    by_name = not isinstance(group, slice) and len(group) > 0 and all(isinstance(c, str) for c in group)
+    if by_name:
+        if names is None:
+            raise ValueError(
+                f"views[{name!r}] names columns, but X has no column names. Pass a frame, or slices or column numbers."
+            )
+        missing = [c for c in group if c not in names]
+        if missing:
+            raise ValueError(f"views[{name!r}] names column {missing[0]!r}, which X does not have.")
+        return X[list(group)]
+    width = X.shape[1] if getattr(X, "ndim", 2) == 2 else 0
+    numbers = np.arange(width)[group] if isinstance(group, slice) else np.asarray(group, dtype=int)
+    if numbers.size and (numbers.min() < -width or numbers.max() >= width):
+        raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
+    if names is not None:
+        return X[[names[c] for c in numbers]]
+    return X[:, group] if isinstance(group, slice) else X[:, numbers]
+
+
+def _as_view(name: str, table: Any, lone: bool) -> View:
+    label = "X" if lone else f"View {name!r}"
+    columns = tuple(str(c) for c in table.columns) if _is_frame(table) else None
+    data = _as_table(label, table)
+    if data.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {data.ndim}D array instead: {label} has shape {data.shape}. "
+            "Reshape your data: one row per sample, one column per feature "
+            "(array.reshape(-1, 1) for a single feature)."
+        )
+    if data.shape[0] == 0:
+        raise ValueError(
+            f"{label}: found array with 0 sample(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Pass at least as many rows as clusters."
+        )
+    if data.shape[1] == 0:
+        raise ValueError(
+            f"{label}: found array with 0 feature(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Leave the view out."
+        )
+    return View(name, data, columns, _positions_of_present_rows(data))
+
+
+def _as_table(label: str, table: Any) -> Table:
+    """Return the table as a real NumPy array or CSR, copying only what cannot be used as it is."""
+    if sparse.issparse(table):
+        data: Any = sparse.csr_array(table)
+    elif _is_frame(table):
+        data = table.to_numpy()
+    else:
+        if hasattr(table, "detach"):  # a torch tensor
+            table = table.detach().cpu()
+        data = table if isinstance(table, np.ndarray) else np.asarray(table)
+    kind = data.dtype.kind
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {label} holds {data.dtype}. Pass real and imaginary parts as columns."
+        )
+    if kind in "biuf":
+        return data
+    if sparse.issparse(data):
+        raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
+    try:
+        return data.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{label} holds values that are not numbers ({error}). "
+            "Encode text and categories as numbers first, or leave those columns out."
+        ) from error
+
+
+def _positions_of_present_rows(data: Table) -> np.ndarray | None:
+    """Return where each row is stored, -1 for rows that are NaN throughout; None if there are none.
+
+    Only rows that begin with NaN can be such rows, so a clean table costs a look at one column.
+    """
+    if sparse.issparse(data) or data.dtype.kind != "f":
+        return None
+    suspects = np.flatnonzero(np.isnan(data[:, 0]))
+    missing = suspects[np.isnan(data[suspects]).all(axis=1)] if len(suspects) else suspects
+    if not len(missing):
+        return None
+    positions = np.arange(data.shape[0])
+    positions[missing] = -1
+    return positions
+
+
+def _row_ids(table: Any) -> Any:
+    """Return a frame's index where it says more than 0..n-1."""
+    index = getattr(table, "index", None)
+    if index is None or not hasattr(index, "is_unique"):
+        return None
+    plain = index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))
+    return None if plain else index
+
+
+def _align(views: list[View], ids: list[Any]) -> Views:
+    """Check that the views have the same rows; frames with other indexes are matched by index."""
+    known = [index for index in ids if index is not None]
+    if len(known) == len(views) and any(not known[0].equals(index) for index in known[1:]):
+        return _align_by_id(views, known)
+    first = views[0]
+    for view in views[1:]:
+        if view.n_rows != first.n_rows:
+            raise ValueError(
+                f"View {view.name!r} has {view.n_rows} rows, but view {first.name!r} has "
+                f"{first.n_rows}. Every view needs the same rows in the same order; give a row that "
+                "lacks a view NaN throughout, or pass frames whose indexes tell the rows apart."
+            )
+    lost = _rows_without_views(views)
+    if len(lost):
+        label = "X" if len(views) == 1 else "Every view"
+        raise ValueError(
+            f"{label} is NaN throughout in {len(lost)} rows (the first is row {lost[0]}): "
+            "there is nothing to cluster them by. Leave them out."
+        )
+    return Views(tuple(views), None if not known else np.asarray(known[0]))
+
+
+def _align_by_id(views: list[View], ids: list[Any]) -> Views:
+    union = ids[0]
+    for view, index in zip(views, ids, strict=True):
+        if not index.is_unique:
+            raise ValueError(
+                f"View {view.name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
+                "rows cannot be matched with those of the other views. Make the index unique."
+            )
+        union = union.append(index.difference(union, sort=False))
+    aligned = []
+    for view, index in zip(views, ids, strict=True):
+        positions = np.asarray(index.get_indexer(union))  # (n,)
+        if view.positions is not None:
+            positions = np.where(positions >= 0, view.positions[positions], -1)
+        aligned.append(View(view.name, view.data, view.columns, positions))
+    lost = _rows_without_views(aligned)
+    if len(lost):
+        raise ValueError(
+            f"Row {union[lost[0]]!r} and {len(lost) - 1} more are NaN throughout in every view. Leave them out."
+        )
+    return Views(tuple(aligned), np.asarray(union))
+
+
+def _rows_without_views(views: list[View]) -> np.ndarray:
+    if any(view.positions is None for view in views):
+        return np.empty(0, dtype=int)
+    return np.flatnonzero(~Views(tuple(views)).presence().any(axis=1))

@@ -1,0 +1,38 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coterie.datasets import load_views
+
+
+@pytest.fixture(params=[0, 1, 2])
+def seed(request):
+    """Three seeds, so that no test leans on a lucky one."""
+    return request.param
+
+
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of real data sets; tests that need it are skipped without it."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("COTERIE_DATA") or beside)
+    if not (folder / "mfeat.npz").exists():
+        pytest.skip("needs the real data sets: set COTERIE_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mfeat(data_folder):
+    return load_views(data_folder / "mfeat.npz")
+
+
+def subspace_gap(a, b):
+    """How far two orthonormal bases are from spanning the same space."""
+    return np.linalg.norm(a - b @ (b.T @ a))

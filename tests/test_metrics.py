@@ -1,0 +1,39 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from coterie.metrics import ari, clustering_accuracy, nmi, purity
+
+
+def test_accuracy_by_brute_force(rng):
+    true, pred = rng.integers(4, size=50), rng.integers(4, size=50)
+    best = max(np.mean(np.array(names)[pred] == true) for names in itertools.permutations(range(4)))
+    assert clustering_accuracy(true, pred) == pytest.approx(best)
+
+
+def test_more_clusters_than_classes():
+    assert clustering_accuracy([0, 0, 1, 1], [0, 1, 2, 2]) == 0.75
+    assert purity([0, 0, 1, 1], [0, 1, 2, 2]) == 1
+    assert purity([0, 0, 1, 1], [0, 0, 0, 0]) == 0.5
+
+
+def test_names_of_clusters_do_not_matter(rng):
+    true = rng.integers(5, size=100)
+    other = np.array(list("badce"))[true]
+    for metric in (clustering_accuracy, nmi, ari, purity):
+        assert metric(true, other) == pytest.approx(1)
+
+
+def test_chance_is_near_zero(rng):
+    true, pred = rng.integers(5, size=20_000), rng.integers(5, size=20_000)
+    assert abs(ari(true, pred)) < 0.01
+    assert nmi(true, pred) < 0.01
+
+
+@pytest.mark.parametrize("metric", [clustering_accuracy, nmi, ari, purity])
+def test_lengths_must_agree(metric):
+    with pytest.raises(ValueError, match="same length"):
+        metric([0, 1], [0, 1, 1])
+    with pytest.raises(ValueError, match="empty"):
+        metric([], [])

@@ -1,0 +1,348 @@
+"""Each room alone, against answers that can be worked out by hand or by brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+from coterie.assignment import assign, best_of, lloyd, qr_centroids, refine
+from coterie.kernels import cpu
+from coterie.landmarks import kmedoids
+from coterie.preparation import prepare
+from coterie.rows.memory import MemoryRows
+from coterie.spectra import consensus, graph_spectrum
+from coterie.threads import in_order, one_thread_per_block
+from coterie.views import as_views, match_views
+
+# -- kernels ------------------------------------------------------------------------------------------------------
+
+
+def test_smallest_is_a_stable_sort(rng):
+    distances = rng.integers(0, 20, size=(50, 30)).astype(np.float32)  # many ties
+    candidates = np.sort(rng.choice(30, 17, replace=False))
+    indices, values = np.empty((50, 6), np.uint16), np.empty((50, 6), np.float32)
+    cpu.smallest(distances, candidates, indices, values)
+    order = np.argsort(distances[:, candidates], axis=1, kind="stable")[:, :6]
+    np.testing.assert_array_equal(indices, candidates[order])
+    np.testing.assert_array_equal(values, np.take_along_axis(distances[:, candidates], order, 1))
+
+
+def test_gaussian_weights():
+    distances = np.array([[0.0, 1.0, 4.0], [1e8, 1e8 + 1, np.inf], [np.inf] * 3, [0, 0, 0]])
+    weights = np.empty_like(distances)
+    cpu.gaussian(distances, 1.0, weights)
+    row = np.exp([-0.0, -0.5, -2.0])
+    np.testing.assert_allclose(weights[0], row / row.sum())
+    np.testing.assert_allclose(weights[1], [1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(0.5)), 0])
+    np.testing.assert_array_equal(weights[2], 0)  # the row lacks the view
+    np.testing.assert_allclose(weights[3], 1 / 3)
+    cpu.gaussian(distances[:1], 0.0, weights[:1])  # sigma = (0 + 1 + 2) / 3
+    np.testing.assert_allclose(weights[0], row / row.sum())
+
+
+def dense(indices, weights, bounds, p):
+    """The graphs as dense n x p matrices."""
+    graphs = np.zeros((len(bounds) - 1, len(indices), p))
+    for g in range(len(bounds) - 1):
+        for s in range(bounds[g], bounds[g + 1]):
+            graphs[g, np.arange(len(indices)), indices[:, s]] += weights[:, s]
+    return graphs
+
+
+def random_graphs(rng, n=40, p=12, widths=(3, 5)):
+    bounds = np.cumsum([0, *widths])
+    indices = np.hstack([np.argsort(rng.random((n, p)), axis=1)[:, :q] for q in widths])
+    weights = rng.random((n, bounds[-1]))
+    for a, b in itertools.pairwise(bounds):
+        weights[:, a:b] /= weights[:, a:b].sum(axis=1, keepdims=True)
+    weights[0, :3] = 0  # a row that lacks the first view
+    return indices.astype(np.uint16), weights, bounds
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_gram_project_and_guide_are_dense_algebra(rng, unit):
+    p, r, k = 12, 5, 4
+    indices, weights, bounds = random_graphs(rng)
+    Z = dense(indices, weights, bounds, p)
+    bases, rotation = rng.standard_normal((2, p, r)), rng.standard_normal((2, r, k))
+    anchors = rng.standard_normal((p, k))
+
+    grams = np.zeros((2, p, p))
+    cpu.gram(indices, weights, bounds, grams)
+    for g in range(2):
+        np.testing.assert_allclose(grams[g], np.tril(Z[g].T @ Z[g]), atol=1e-12)
+
+    parts = Z @ bases  # (2, 40, r)
+    if unit:
+        lengths = np.linalg.norm(parts, axis=2, keepdims=True)
+        parts /= np.where(lengths > 0, lengths, 1)
+    stacked, rows = np.empty((40, 2 * r)), np.empty((40, k))
+    cpu.project(indices, weights, bounds, bases, unit, stacked)
+    np.testing.assert_allclose(stacked, np.hstack(list(parts)), atol=1e-12)
+    cpu.embed(indices, weights, bounds, bases, unit, rotation, rows)
+    np.testing.assert_allclose(rows, (parts @ rotation).sum(axis=0), atol=1e-12)
+
+    after = np.empty_like(weights)
+    cpu.guide(indices, weights, bounds, rows, anchors, after)
+    found = dense(indices, after, bounds, p)
+    A = np.maximum(rows @ anchors.T, 0)
+    for g in range(2):
+        sums = (A * Z[g]).sum(axis=1, keepdims=True)
+        expected = np.where(sums > 0, A * Z[g] / np.where(sums > 0, sums, 1), Z[g])
+        np.testing.assert_allclose(found[g], expected, atol=1e-12)
+    np.testing.assert_array_equal(after[0, :3], 0)
+
+
+# -- views --------------------------------------------------------------------------------------------------------
+
+
+def test_forms_of_input(rng):
+    import pandas as pd
+    import polars as pl
+
+    a, b = rng.random((6, 3)), rng.random((6, 2))
+    frame = pd.DataFrame(np.hstack([a, b]), columns=list("abcde"))
+    forms = [
+        as_views([a, b]),
+        as_views((a, sparse.csc_array(b))),
+        as_views([a.tolist(), b.tolist()]),
+        as_views({"x": a, "y": pd.DataFrame(b)}),
+        as_views([pl.DataFrame(a), pl.DataFrame(b)]),
+        as_views(np.hstack([a, b]), groups=[slice(0, 3), [3, 4]]),
+        as_views(frame, groups={"x": ["a", "b", "c"], "y": ["d", "e"]}),
+        as_views(sparse.csr_array(np.hstack([a, b])), groups=[slice(0, 3), slice(3, 5)]),
+        as_views(pl.from_pandas(frame), groups={"x": ["a", "b", "c"], "y": slice(3, 5)}),
+    ]
+    for views in forms:
+        assert (len(views), views.n_rows) == (2, 6)
+        for block, expected in zip(views.read(slice(1, 5)), (a, b), strict=True):
+            data = block.data.toarray() if sparse.issparse(block.data) else block.data
+            np.testing.assert_allclose(data, expected[1:5])
+    assert len(as_views(a.tolist())) == 1
+
+
+def test_rows_that_lack_a_view():
+    a = np.arange(8.0).reshape(4, 2)
+    b = a.copy()
+    b[2] = np.nan
+    views = as_views({"a": a, "b": b})
+    np.testing.assert_array_equal(views.presence()[:, 1], [True, True, False, True])
+    block = views[1].read(np.array([1, 2]))
+    np.testing.assert_array_equal(block.present, [True, False])
+    np.testing.assert_array_equal(block.data, [[2, 3], [0, 0]])
+    with pytest.raises(ValueError, match=r"row 2.*nothing to cluster them by"):
+        as_views({"a": b, "b": b})
+
+
+def test_frames_are_matched_by_index():
+    import pandas as pd
+
+    a = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=["u", "v", "w"])
+    b = pd.DataFrame({"y": [30.0, 40.0, 10.0]}, index=["w", "z", "u"])
+    views = as_views({"a": a, "b": b})
+    assert views.ids.tolist() == ["u", "v", "w", "z"]
+    np.testing.assert_array_equal(views.presence(), [[1, 1], [1, 0], [1, 1], [0, 1]])
+    np.testing.assert_array_equal(views[1].read(slice(None)).data[:, 0], [10, 0, 30, 40])
+    same_order = as_views({"a": a, "b": a})
+    assert same_order.ids.tolist() == ["u", "v", "w"]
+    twins = pd.DataFrame({"y": [1.0, 2.0]}, index=["u", "u"])
+    with pytest.raises(ValueError, match=r"'b' has repeated row ids \('u'"):
+        as_views({"a": a, "b": twins})
+
+
+def test_sparse_rows_that_lack_a_view():
+    import dataclasses
+
+    view = as_views(sparse.csr_array(np.arange(1.0, 7).reshape(3, 2)))[0]
+    view = dataclasses.replace(view, positions=np.array([2, -1, 0]))
+    block = view.read(slice(0, 3))
+    np.testing.assert_array_equal(block.data.toarray(), [[5, 6], [0, 0], [1, 2]])
+
+
+def test_new_rows_may_leave_views_out():
+    views = match_views({"b": np.ones((5, 2))}, None, ("a", "b"))
+    assert views.names == ("a", "b")
+    np.testing.assert_array_equal(views.presence(), [[False, True]] * 5)
+    views = match_views([None, np.ones((5, 2))], None, ("a", "b"))
+    np.testing.assert_array_equal(views.presence(), [[False, True]] * 5)
+
+
+# -- preparation --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaling", ["block", "half", "standard"])
+@pytest.mark.parametrize("unit", [1e-25, 1.0, 1e25])
+def test_prepared_rows_have_unit_spread(rng, scaling, unit):
+    X = unit * (rng.standard_normal((200, 5)) * [1, 2, 3, 4, 100] + 50)
+    prepared = prepare(X, scaling=scaling, metric="euclidean", dtype="float64")(X)
+    np.testing.assert_allclose(prepared.mean(axis=0), 0, atol=1e-10)
+    np.testing.assert_allclose((prepared**2).sum(axis=1).mean(), 1)
+    ratio = prepared.std(axis=0)[4] / prepared.std(axis=0)[0]
+    before = X.std(axis=0)[4] / X.std(axis=0)[0]
+    exponent = {"block": 1, "half": 0.5, "standard": 0}[scaling]
+    np.testing.assert_allclose(ratio, before**exponent)
+
+
+def test_cosine_rows_have_unit_length(rng):
+    X = rng.random((30, 4))
+    X[3] = 0
+    for data in (X, sparse.csr_array(X)):
+        prepared = prepare(data, scaling="none", metric="cosine", dtype="float64")(data)
+        rows = prepared.toarray() if sparse.issparse(prepared) else prepared
+        lengths = np.linalg.norm(rows, axis=1)
+        np.testing.assert_allclose(np.delete(lengths, 3), 1)
+        assert lengths[3] == 0
+
+
+# -- landmarks ----------------------------------------------------------------------------------------------------
+
+
+def test_medoid_of_a_group_by_brute_force(rng):
+    """The row nearest to the mean has the least sum of squared distances to the others."""
+    from coterie.landmarks import medoids_of_groups
+
+    rows = rng.standard_normal((60, 3))
+    labels = rng.integers(4, size=60).astype(np.int32)
+    found = medoids_of_groups(rows, labels, 4)
+    for group in range(4):
+        members = np.flatnonzero(labels == group)
+        sums = ((rows[members][:, None] - rows[members]) ** 2).sum(axis=(1, 2))
+        assert found[group] == members[sums.argmin()]
+
+
+def test_landmarks_cover_all_groups(rng):
+    rows = np.repeat(50 * rng.standard_normal((10, 4)), 30, axis=0) + rng.standard_normal((300, 4))
+    landmarks = kmedoids(rows, 40, rng)
+    assert len(np.unique(landmarks)) == 40
+    assert set(landmarks // 30) == set(range(10))
+
+
+def test_landmarks_are_distinct_rows(rng):
+    rows = np.repeat(rng.standard_normal((7, 3)), 10, axis=0)
+    landmarks = kmedoids(rows, 20, rng)
+    assert len(np.unique(rows[landmarks], axis=0)) == len(landmarks) <= 7
+
+
+# -- spectra ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_graph_spectrum_is_the_svd(rng, drop_first):
+    Z = rng.random((50, 8)) * (rng.random((50, 8)) < 0.5)
+    Z[:, 3] = 0  # nobody's neighbour
+    Z = Z[Z.sum(axis=1) > 0]
+    Z /= Z.sum(axis=1, keepdims=True)
+    degrees = Z.sum(axis=0)
+    hat = Z[:, degrees > 0] / np.sqrt(degrees[degrees > 0])
+    left, values, _ = np.linalg.svd(hat, full_matrices=False)
+    found = graph_spectrum(Z.T @ Z, 3, drop_first=drop_first)
+    first = int(drop_first)
+    np.testing.assert_allclose(found.singular_values, values[first : first + 4], atol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(Z @ found.basis * left[:, first : first + 3], 0)), 1)
+    assert not found.basis[3].any()
+
+
+def test_weights_of_graphs(rng):
+    """A graph of weight zero has no say, and a heavy one decides."""
+    bases = [np.linalg.qr(rng.standard_normal((50, 3)))[0] for _ in range(2)]
+    stacked = np.hstack(bases)
+    for weights in ([1, 0], [1, 1e-4]):
+        rotation = consensus(stacked.T @ stacked, np.array(weights, float), 3).rotation
+        U = stacked @ rotation.reshape(-1, 3)
+        np.testing.assert_allclose(np.linalg.norm(bases[0].T @ U) ** 2, 3, atol=1e-6)
+
+
+# -- assignment ---------------------------------------------------------------------------------------------------
+
+
+def unit_blobs(rng, n=300, k=4):
+    target = rng.integers(k, size=n)
+    rows = np.eye(k)[target] + 0.1 * rng.standard_normal((n, k))
+    return target, (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_kmeans_and_cluster_qr_find_the_groups(rng):
+    target, rows = unit_blobs(rng)
+    for centroids in (best_of(rows, 4, 5, rng), qr_centroids(rows, 4)):
+        assert adjusted_rand_score(target, assign(rows, centroids).labels) == 1
+
+
+def test_lloyd_ends_where_scikit_learn_does(rng):
+    from sklearn.cluster import KMeans
+
+    _, rows = unit_blobs(rng, n=200)
+    start = rows[:4]
+    ours, inertia = lloyd(rows, start)
+    theirs = KMeans(4, init=start, n_init=1, tol=0, max_iter=100).fit(rows)
+    np.testing.assert_allclose(ours, theirs.cluster_centers_, atol=1e-5)
+    np.testing.assert_allclose(inertia, theirs.inertia_, rtol=1e-4)
+
+
+def test_refining_on_all_rows(rng):
+    target, rows = unit_blobs(rng, n=2000)
+    blocks = MemoryRows(np.array_split(rows, 7), n_rows=2000, n_threads=2)
+    centroids = refine(blocks, best_of(rows[:100], 4, 3, rng))
+    means = np.stack([rows[target == group].mean(axis=0) for group in range(4)])
+    gaps = np.linalg.norm(centroids[:, None] - means, axis=2).min(axis=1)
+    np.testing.assert_allclose(gaps, 0, atol=1e-3)
+
+
+# -- rows and threads ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_verbs_of_rows(rng, n_threads):
+    data = rng.standard_normal((103, 3))
+    rows = MemoryRows(np.array_split(data, 20), n_rows=103, n_threads=n_threads)
+    doubled = rows.map(lambda block: 2 * block)
+    np.testing.assert_array_equal(doubled.collect(lambda block: block), 2 * data)
+    np.testing.assert_array_equal(rows.take(np.array([0, 5, 50, 102])), data[[0, 5, 50, 102]])
+
+    def add(block, total):
+        total[0][...] += block.T @ block
+
+    (outer,) = rows.sum(add, lambda: (np.zeros((3, 3)),))
+    np.testing.assert_allclose(outer, data.T @ data)
+
+
+def test_sums_do_not_depend_on_threads(rng):
+    data = rng.standard_normal((1000, 5)).astype(np.float32)
+
+    def add(block, total):
+        total[0][...] += block.sum(axis=0)
+
+    sums = [
+        MemoryRows(np.array_split(data, 30), n_rows=1000, n_threads=t).sum(add, lambda: (np.zeros(5, np.float32),))[0]
+        for t in (1, 2, 3, 8)
+    ]
+    for other in sums[1:]:
+        np.testing.assert_array_equal(sums[0], other)
+
+
+def test_in_order_passes_errors_on():
+    def fail_at_seven(item):
+        if item == 7:
+            raise ValueError("seven")
+        return item
+
+    with pytest.raises(ValueError, match="seven"):
+        list(in_order(fail_at_seven, range(100), 2))
+
+
+def test_thread_limits_are_put_back_even_when_fits_overlap():
+    from threadpoolctl import threadpool_info
+
+    def limits():
+        return sorted((pool["filepath"], pool["num_threads"]) for pool in threadpool_info())
+
+    before = limits()
+    first, second = one_thread_per_block(), one_thread_per_block()
+    first.__enter__()
+    second.__enter__()
+    assert all(number == 1 for _, number in limits())
+    first.__exit__(None, None, None)
+    assert all(number == 1 for _, number in limits())
+    second.__exit__(None, None, None)
+    assert limits() == before
