@@ -1,0 +1,43 @@
+"""Data sets: reading and writing bundles, the paper's five sets, and synthetic ones."""
+
+from __future__ import annotations
+
+from coterie.datasets._bundle import MultiViewData, load_views, save_views
+from coterie.datasets._convert import (
+    convert_mfeat,
+    convert_mnist,
+    convert_nus,
+    convert_reuters,
+    convert_usps,
+)
+from coterie.datasets._digits import load_digit_views
+from coterie.datasets._download import DownloadError
+from coterie.datasets._features import cached_features
+from coterie.datasets._fetch import (
+    fetch_mfeat,
+    fetch_mnist,
+    fetch_nus,
+    fetch_reuters,
+    fetch_usps,
+)
+from coterie.datasets._synthetic import make_views
+
+__all__ = [
+    "DownloadError",
+    "MultiViewData",
+    "cached_features",
+    "convert_mfeat",
+    "convert_mnist",
+    "convert_nus",
+    "convert_reuters",
+    "convert_usps",
+    "fetch_mfeat",
+    "fetch_mnist",
+    "fetch_nus",
+    "fetch_reuters",
+    "fetch_usps",
+    "load_digit_views",
+    "load_views",
+    "make_views",
+    "save_views",
+]

@@ -1,0 +1,297 @@
+"""One file for one multi-view data set: reading and writing the bundle format.
+
+A bundle is an ``.npz`` archive without pickled objects:
+
+==================================================== =====================================
+key                                                  meaning
+==================================================== =====================================
+``view_names``                                       the names of the views, in order
+``view_1``, ``view_2``, ...                          a dense view, rows by columns
+``view_1_data``, ``_indices``, ``_indptr``,          a sparse view instead, as CSR
+``_shape``
+``y``                                                int32 labels from 0; may be left out
+==================================================== =====================================
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from coterie.datasets._home import find_home, written_whole
+
+SUFFIX = ".npz"
+CSR_PARTS = ("data", "indices", "indptr", "shape")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiViewData:
+    """Rows seen through several views.
+
+    Attributes
+    ----------
+    views : dict of str to ndarray or csr_array
+        The views by name, in order; all have the same rows.
+    target : ndarray of int32 or None
+        The true groups, from 0, for evaluation only.
+    name : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> MultiViewData({"a": np.zeros((4, 2)), "b": np.zeros((4, 3))}, None, "toy")
+    MultiViewData('toy', 4 rows, a: 2 float64, b: 3 float64)
+    """
+
+    views: dict[str, NDArray[Any] | sparse.csr_array]
+    target: NDArray[np.int32] | None
+    name: str
+
+    def __repr__(self) -> str:
+        n_rows = next(iter(self.views.values())).shape[0] if self.views else 0
+        views = (
+            f"{name}: {view.shape[1]} {view.dtype}{' sparse' if sparse.issparse(view) else ''}"
+            for name, view in self.views.items()
+        )
+        return f"MultiViewData({', '.join([repr(self.name), f'{n_rows} rows', *views])})"
+
+
+def load_views(
+    path_or_name: str | os.PathLike[str], *, data_home: str | os.PathLike[str] | None = None
+) -> MultiViewData:
+    """Read a bundle.
+
+    Parameters
+    ----------
+    path_or_name : str or path
+        A file, or the name of a bundle in the data folder, such as ``"mfeat"``.
+    data_home : str, path or None, default=None
+        The data folder, for a name. None takes the environment variable COTERIE_DATA, else the
+        user's cache folder.
+
+    Returns
+    -------
+    MultiViewData
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such bundle; the message lists those that there are.
+    ValueError
+        If the file is not a bundle; the message names the file and the key.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/toy.npz"
+    >>> _ = save_views(path, {"a": np.eye(3), "b": np.ones((3, 2))}, [0, 0, 1])
+    >>> load_views(path)
+    MultiViewData('toy', 3 rows, a: 3 float64, b: 2 float64)
+    """
+    path = find_bundle(path_or_name, data_home)
+    arrays = read_arrays(path)
+    names = read_names(arrays, path)
+    views = {name: read_view(arrays, i, path) for i, name in enumerate(names, start=1)}
+    target = read_target(arrays, path)
+    check_rows(views, target, f"{path}")
+    return MultiViewData(views, target, path.stem)
+
+
+def save_views(path: str | os.PathLike[str], views: Mapping[str, Any], target: Any = None) -> Path:
+    """Write a bundle; the file appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to write; ``.npz`` is added if it is missing.
+    views : mapping of str to array-like or sparse array
+        The views by name, all with the same rows.
+    target : array-like of int or None, default=None
+        The true groups, from 0.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> save_views(tempfile.mkdtemp() + "/toy", {"a": [[1.0], [2.0]]}).name
+    'toy.npz'
+    """
+    path = Path(path)
+    path = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+    arrays: dict[str, Any] = {"view_names": np.array(list(views), dtype=np.str_)}
+    kept = {name: as_view(view, f"view {name!r} for {path}") for name, view in views.items()}
+    labels = None if target is None else as_labels(np.asarray(target), f"target for {path}")
+    check_rows(kept, labels, f"The data for {path}")
+    for i, view in enumerate(kept.values(), start=1):
+        arrays.update(view_arrays(view, i))
+    if labels is not None:
+        arrays["y"] = labels
+    with written_whole(path) as file:
+        np.savez_compressed(file, **arrays)
+    return path
+
+
+def find_bundle(path_or_name: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> Path:
+    """Return the file that is meant by a path or by the name of a bundle."""
+    path = Path(path_or_name).expanduser()
+    if path.suffix == SUFFIX or path.name != str(path_or_name):
+        if path.is_file():
+            return path
+        raise FileNotFoundError(f"There is no file {path}.")
+    home = find_home(data_home)
+    found = home / f"{path.name}{SUFFIX}"
+    if found.is_file():
+        return found
+    there = ", ".join(sorted(file.stem for file in home.glob(f"*{SUFFIX}"))) or "none"
+    raise FileNotFoundError(
+        f"There is no bundle {path.name!r} in {home} (there: {there}). Set the environment "
+        "variable COTERIE_DATA to the folder that has it, or pass data_home or a file's path."
+    )
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an ``.npz`` file, none of them pickled."""
+    try:
+        with open(path, "rb") as file:  # NumPy would leave a file open that it cannot read
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise ValueError("it holds a single array.")
+            return {key: archive[key] for key in archive.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a complete .npz archive of plain arrays: {error} "
+            "Coterie reads no pickles; write the file with coterie.datasets.save_views."
+        ) from error
+
+
+def read_names(arrays: Mapping[str, NDArray[Any]], path: Path) -> list[str]:
+    """Return the names of the views."""
+    names = required(arrays, "view_names", path)
+    if names.ndim != 1 or names.dtype.kind not in "US" or not names.size:
+        raise ValueError(
+            f"{path}: 'view_names' must be a list of at least one string. "
+            f"Got {names.dtype} of shape {names.shape} instead."
+        )
+    listed = [str(name) for name in names.astype(np.str_)]
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
+    return listed
+
+
+def read_view(arrays: Mapping[str, NDArray[Any]], i: int, path: Path) -> NDArray[Any] | sparse.csr_array:
+    """Return view i, counted from 1."""
+    key = f"view_{i}"
+    if f"{key}_data" not in arrays:
+        return as_view(required(arrays, key, path), f"{path}: {key!r}")
+    parts = {part: required(arrays, f"{key}_{part}", path) for part in CSR_PARTS}
+    return build_csr(**parts, owner=f"{path}: {key!r}")
+
+
+def required(arrays: Mapping[str, NDArray[Any]], key: str, path: Path) -> NDArray[Any]:
+    """Return the array of a key that must be there."""
+    if key not in arrays:
+        there = ", ".join(arrays) or "nothing"
+        raise ValueError(f"{path} is not a bundle: it has no {key!r} (there: {there}).")
+    return arrays[key]
+
+
+def build_csr(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    shape: NDArray[Any],
+    owner: str,
+) -> sparse.csr_array:
+    """Return a CSR array, after making sure that no index points outside of it."""
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise ValueError(f"{owner}: '_shape' must be two whole numbers. Got {shape} instead.")
+    n_rows, n_columns = (int(side) for side in shape)
+    for part, array in {"_data": data, "_indices": indices, "_indptr": indptr}.items():
+        kinds = "buif" if part == "_data" else "iu"
+        if array.ndim != 1 or array.dtype.kind not in kinds:
+            raise ValueError(
+                f"{owner}: {part!r} must be one-dimensional and numeric. "
+                f"Got {array.dtype} of shape {array.shape} instead."
+            )
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(
+            f"{owner}: '_indptr' must be {n_rows + 1} numbers that start at 0 and never fall, one "
+            f"more than there are rows. Got {len(indptr)}."
+        )
+    if not indptr[-1] == len(indices) == len(data):
+        raise ValueError(
+            f"{owner}: '_indptr' must end at the number of entries. It ends at {indptr[-1]}, "
+            f"with {len(indices)} indices and {len(data)} values."
+        )
+    if len(indices) and not 0 <= indices.min() <= indices.max() < n_columns:
+        raise ValueError(
+            f"{owner}: '_indices' must lie between 0 and {n_columns - 1}. Got {indices.min()} to {indices.max()}."
+        )
+    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
+
+
+def read_target(arrays: Mapping[str, NDArray[Any]], path: Path) -> NDArray[np.int32] | None:
+    """Return the labels, or None where the bundle has none."""
+    return as_labels(arrays["y"], f"{path}: 'y'") if "y" in arrays else None
+
+
+def as_labels(labels: NDArray[Any], owner: str) -> NDArray[np.int32]:
+    """Return labels as int32, after making sure that nothing is lost by it."""
+    whole = labels.ndim == 1 and labels.dtype.kind in "iu"
+    if not whole or (labels.size and not 0 <= labels.min() <= labels.max() < 2**31):
+        raise ValueError(
+            f"{owner} must be whole numbers from 0, one per row. "
+            f"Got {labels.dtype} of shape {labels.shape}. "
+            "Number other labels first: np.unique(labels, return_inverse=True)[1]."
+        )
+    return labels.astype(np.int32, copy=False)
+
+
+def as_view(view: Any, owner: str) -> NDArray[Any] | sparse.csr_array:
+    """Return a view as an array, or as a CSR array if it is sparse."""
+    if sparse.issparse(view):
+        return sparse.csr_array(view)
+    view = np.asarray(view)
+    if view.ndim != 2 or view.dtype.kind not in "buif":
+        raise ValueError(
+            f"{owner} must be a two-dimensional array of real numbers. Got {view.dtype} of shape {view.shape} instead."
+        )
+    return view
+
+
+def view_arrays(view: NDArray[Any] | sparse.csr_array, i: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a bundle holds for view i, by key."""
+    key = f"view_{i}"
+    if isinstance(view, np.ndarray):
+        return {key: view}
+    parts = (view.data, view.indices, view.indptr, np.array(view.shape, dtype=np.int64))
+    return {f"{key}_{name}": part for name, part in zip(CSR_PARTS, parts, strict=True)}
+
+
+def check_rows(
+    views: Mapping[str, NDArray[Any] | sparse.csr_array],
+    target: NDArray[np.int32] | None,
+    owner: str,
+) -> None:
+    """Refuse views, and labels, that do not all have the same rows."""
+    counts = {f"view {name!r}": view.shape[0] for name, view in views.items()}
+    if not counts:
+        raise ValueError(f"{owner}: there must be at least one view.")
+    if target is not None:
+        counts["'y'"] = len(target)
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise ValueError(f"{owner}: all views and 'y' must have the same number of rows; {listed}.")

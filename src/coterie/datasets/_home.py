@@ -1,0 +1,71 @@
+"""Where data lies on disk, and writing there without ever leaving half a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from coterie.features._optional import optional
+
+VARIABLE = "COTERIE_DATA"
+
+
+def find_home(data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of data sets: the argument, else ``$COTERIE_DATA``, else the user's cache.
+
+    Examples
+    --------
+    >>> find_home("somewhere").name
+    'somewhere'
+    """
+    chosen = data_home or os.environ.get(VARIABLE)
+    return Path(chosen).expanduser() if chosen else platform_cache()
+
+
+def platform_cache() -> Path:
+    """Return the folder that this system has for Coterie's cache."""
+    return Path(optional("pooch", "datasets").os_cache("coterie"))
+
+
+def writable_home(home: Path) -> Path:
+    """Return ``home`` if files may be made there, else the user's cache."""
+    return home if may_write(home) else platform_cache()
+
+
+def may_write(folder: Path) -> bool:
+    """Tell whether files may be made in a folder, which need not exist yet.
+
+    A folder whose mode lets nobody write was closed on purpose, so it is left alone even by an
+    administrator, whom the system would let through.
+    """
+    folder = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    open_to_some = folder.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    return folder.is_dir() and bool(open_to_some) and os.access(folder, os.W_OK)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name only once all of it is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with written_whole(folder / "a.txt") as file:
+    ...     _ = file.write(b"all of it")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The process's number keeps two writers of one file apart; the last to finish wins.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with open(unfinished, "wb") as file:
+            yield file
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
