@@ -19,18 +19,25 @@ FULL_PASSES = 10
 
 @dataclass(frozen=True)
 class Partition:
-    """Labels of some rows, and how far they are from their centroids."""
+    """Labels of some rows, and how far they are from the two nearest centroids."""
 
     labels: np.ndarray  # (b,) int32
-    distances: np.ndarray  # (b,) squared
+    nearest: np.ndarray  # (b,) squared distance to the row's own centroid
+    second: np.ndarray  # (b,) and to the next one
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """How much nearer a row is to its own centroid than to the next: 0 on the border, 1 at the centroid."""
+        ratio = np.divide(self.nearest, self.second, out=np.zeros_like(self.nearest), where=self.second > 0)
+        return (1 - np.sqrt(ratio)).astype(np.float32)  # (b,)
 
 
 def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     """Return each row's nearest centroid."""
     labels = np.empty(len(embedding), dtype=np.int32)
-    distances = np.empty(len(embedding), dtype=np.float64)
-    cpu.assign(embedding, centroids, labels, distances)
-    return Partition(labels, distances)
+    nearest, second = np.empty((2, len(embedding)))
+    cpu.assign(embedding, centroids, labels, nearest, second)
+    return Partition(labels, nearest, second)
 
 
 def fit_centroids(
@@ -69,7 +76,7 @@ def lloyd(sample: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]
         partition = moved
         if settled:
             break
-    return centroids, float(partition.distances.sum())
+    return centroids, float(partition.nearest.sum())
 
 
 def group_means(sample: np.ndarray, partition: Partition, n_clusters: int) -> np.ndarray:
@@ -78,7 +85,7 @@ def group_means(sample: np.ndarray, partition: Partition, n_clusters: int) -> np
     cpu.add_groups(sample, partition.labels, sums, counts)
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        farthest = np.argsort(-partition.distances, kind="stable")[: len(empty)]
+        farthest = np.argsort(-partition.nearest, kind="stable")[: len(empty)]
         sums[empty], counts[empty] = sample[farthest], 1
     return sums / counts[:, None]  # (k, c)
 
@@ -104,6 +111,14 @@ def sum_groups(rows: Rows, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rows.sum(add, lambda: (np.zeros(centroids.shape), np.zeros(len(centroids))))
 
 
+def nearest_rows(distances: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return for every cluster the row with the least distance, -1 for an empty one."""
+    order = np.lexsort((distances, labels))  # by cluster, then by distance
+    firsts = np.searchsorted(labels[order], np.arange(n_clusters))
+    counts = np.bincount(labels, minlength=n_clusters)
+    return np.where(counts > 0, order[np.minimum(firsts, len(order) - 1)], -1)  # (k,)
+
+
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the groups' means of the cluster-QR method (Damle, Minden and Ying 2019).
 
@@ -114,5 +129,6 @@ def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     left, _, right = svd(sample[pivots[:n_clusters]].T, full_matrices=False)  # (c, m), (m, k)
     closeness = np.abs(sample @ (left @ right))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
-    partition = Partition(labels, -closeness.max(axis=1).astype(np.float64))
+    farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
+    partition = Partition(labels, farness, farness)
     return group_means(sample, partition, n_clusters).astype(sample.dtype)

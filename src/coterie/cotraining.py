@@ -13,6 +13,7 @@ from coterie.kernels import cpu
 from coterie.rowmap import Basis, Block, Guide
 from coterie.rows import Rows
 from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum
+from coterie.threads import in_order
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class CoTrainingSettings:
     max_iter: int
     tol: float
     graph_weights: np.ndarray  # (G,)
+    n_threads: int = 1  # for the small eigenproblems
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ def cotrain(
 def augmented_view(rows: Rows, landmarks: Block, bounds: np.ndarray, settings: CoTrainingSettings) -> AugmentedView:
     """Solve Eq. (6): the k directions that are closest to the bases of all graphs."""
     grams = sum_grams(rows, len(landmarks.indices), bounds)  # (G, p, p)
-    spectra = tuple(
-        graph_spectrum(gram, settings.n_vectors, drop_first=settings.drop_first, diffuse=settings.diffuse)
-        for gram in grams
+    solve = partial(
+        graph_spectrum, n_components=settings.n_vectors, drop_first=settings.drop_first, diffuse=settings.diffuse
     )
+    spectra = tuple(in_order(solve, grams, settings.n_threads))
     own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
     outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
     shared = consensus(outer, settings.graph_weights, settings.n_components)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie.assignment import SAMPLE_ROWS, assign, fit_centroids
+from coterie.assignment import SAMPLE_ROWS, assign, fit_centroids, nearest_rows
 from coterie.cotraining import (
     CoTraining,
     CoTrainingSettings,
@@ -25,19 +26,22 @@ from coterie.cotraining import (
     graph_agreement,
     pairwise_agreement,
 )
-from coterie.graphs import build_graphs, landmark_rows, median_distance, take_landmarks
-from coterie.landmarks import concatenated_sample, distinct_rows, kmedoids, sample_size
+from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
+from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare
 from coterie.progress import Progress
-from coterie.rowmap import CONCATENATION, Graph, GraphMap, RowMap, check_table, unit_embedding
+from coterie.rowmap import LOCAL, GraphMap, RowMap, check_table, unit_embedding
+from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_choice, check_int, check_real, per_view, refuse
-from coterie.views import ViewBlock, Views, as_views, check_widths, match_views
+from coterie.views import ViewBlock, Views, as_views, check_overlap, check_widths, match_views
 
 DEFAULT_LANDMARKS = 600
-LANDMARKS = ("kmedoids", "kmedoids++", "random")
 BLOCK_ROWS = 8192
+
+# Neighbours of the default graphs: near enough to follow the shape of a cluster, and far enough to see past noise.
+SCALES = (5, 20)
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, p. "auto" is 600, or all rows where they are fewer.
-    n_neighbors : int, default=8
-        Landmarks that a row is joined to in each graph, q.
+    n_neighbors : int, list of int or "auto", default="auto"
+        Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
+        one search.
     landmarks : "kmedoids", "kmedoids++", "random" or array of row numbers, default="kmedoids"
         How landmarks are chosen: medoids of a light clustering that starts from rows drawn evenly, or from rows far
         apart; rows drawn evenly; or the landmarks themselves.
@@ -80,22 +85,30 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     bandwidth : "local", "median" or number, default="local"
         Width of the Gaussian weights: each row's mean distance to its neighbours; the median distance between rows, as
         published; or sigma itself. A dict or list gives one per view.
-    scaling : "half", "block", "standard" or "none", default="half"
-        What is done to a view's columns: divide each by the root of its standard deviation, nothing, or divide by the
-        standard deviation, all followed by centring and unit mean squared norm per view; "none" leaves the values as
+    scaling : "auto", "block", "half", "standard" or "none", default="auto"
+        What is done to a view before distances are measured. "auto" looks at the values: words are log-scaled, weighted
+        and reduced; links of a graph are diffused; skewed columns are log-scaled, heavy tails clipped, and columns of
+        unlike units standardised. "block" centres and gives the view unit mean squared norm; "half" and "standard"
+        first divide each column by the root of its standard deviation, or by all of it; "none" leaves the values as
         they are. A dict or list gives one per view.
-    metric : "euclidean" or "cosine", default="euclidean"
-        Distance between rows. A dict or list gives one per view.
+    metric : "auto", "euclidean" or "cosine", default="auto"
+        Distance between rows; "auto" follows ``scaling``. A dict or list gives one per view.
+    view_weights : dict or list of numbers, default=None
+        How much each view counts in the augmented view; None is 1 for all. The concatenation counts 1.
+    basis : "diffusion" or "subspace", default="diffusion"
+        What every graph brings to the augmented view: its k first singular vectors, as published ("subspace"); or 2k
+        vectors behind the first, each weighted by its singular value, as rows of length one.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
-    max_iter : int, default=10
+    max_iter : int, default=3
         Rounds at most. One round is no guiding at all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None
         Columns of the embedding; None is ``n_clusters``.
-    drop_first : bool, default=False
-        Whether to leave out each graph's first singular vector, which is constant on a connected graph.
+    drop_first : bool, default=None
+        Whether to leave out each graph's first singular vector, which is constant on a connected graph. None follows
+        ``basis``: kept as published, left out for "diffusion".
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
@@ -119,6 +132,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Cluster of every row.
     embedding_ : ndarray of shape (n, n_components)
         Rows of the augmented view, each of length one; only with ``store_embedding``.
+    confidence_ : ndarray of shape (n,)
+        How much nearer each row is to its own centroid than to the next: 0 on the border, 1 at the centroid.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The row nearest to each centroid; -1 for a cluster that is empty.
+    preparation_ : dict of str
+        What was done to each view before distances were measured.
+    view_weights_ : dict of float
+        How much each view counted.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
         Centroids in the embedding.
     view_names_ : tuple of str
@@ -156,18 +177,20 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         *,
         views=None,
         n_landmarks="auto",
-        n_neighbors=8,
+        n_neighbors="auto",
         landmarks="kmedoids",
         neighbors="view",
         concatenation=True,
         bandwidth="local",
-        scaling="half",
-        metric="euclidean",
+        scaling="auto",
+        metric="auto",
+        view_weights=None,
+        basis="diffusion",
         guide="cosine",
-        max_iter=10,
+        max_iter=3,
         tol=1e-3,
         n_components=None,
-        drop_first=False,
+        drop_first=None,
         assign_labels="kmeans",
         n_init=10,
         store_embedding=False,
@@ -187,6 +210,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.bandwidth = bandwidth
         self.scaling = scaling
         self.metric = metric
+        self.view_weights = view_weights
+        self.basis = basis
         self.guide = guide
         self.max_iter = max_iter
         self.tol = tol
@@ -222,6 +247,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             "bandwidth": "median",
             "scaling": "none",
             "metric": "euclidean",
+            "view_weights": None,
+            "basis": "subspace",
             "guide": "inner",
             "max_iter": 10,
             "n_components": None,
@@ -253,7 +280,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             p = self._count_landmarks(views.n_rows)
             sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
             with progress.stage("preparation"):
-                preparations = self._prepare(views, sample)
+                preparations = self._prepare(views, sample, rng)
             with progress.stage("landmarks"):
                 landmarks = self._choose_landmarks(views, preparations, sample, p, rng)
                 graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
@@ -261,17 +288,18 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 rows = build_graphs(self._rows(views), graph_map)
                 landmark_block = take_landmarks(views, graph_map, landmarks)
             with progress.stage("rounds"):
+                settings = self._settle_rounds(views, graph_map)
                 training = cotrain(
                     rows,
                     landmark_block,
                     graph_map.bounds,
-                    self._rounds(graph_map),
+                    settings,
                     lambda number, line: progress.say(describe(number, line)),
                 )
-            self._row_map = make_row_map(graph_map, training)
+            self._row_map = RowMap(graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
-                self._assign(training, rng)
-        self._describe_fit(views, landmarks, training)
+                self._assign(training.rows, rng)
+        self._describe_fit(views, landmarks, training, settings)
         self.timings_ = progress.finish()
         return self
 
@@ -291,20 +319,58 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n,)
         """
-        return self._map_rows(X, lambda embedding: assign(embedding, self.cluster_centers_).labels)
+        return self._map_rows(X, lambda rows: assign(rows, self.cluster_centers_).labels)
+
+    def confidence(self, X: Any) -> np.ndarray:
+        """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._map_rows(X, lambda rows: assign(rows, self.cluster_centers_).confidence)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: their place in the augmented view, each of length one.
 
         Parameters
         ----------
-        X : like in ``fit``
+        X : like in ``predict``
 
         Returns
         -------
         ndarray of shape (n, n_components)
         """
-        return self._map_rows(X, lambda embedding: embedding)
+        return self._map_rows(X, lambda rows: rows)
+
+    def view_labels(self, X: Any) -> np.ndarray:
+        """Return the cluster that each view alone would put each row in, -1 where the row lacks the view.
+
+        Rows on which the views disagree are those where a line holds several numbers.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n, n_views)
+        """
+        maps = [self._row_map.of_view(v) for v in range(len(self.view_names_))]
+
+        def label(block: RowRange) -> np.ndarray:
+            views = block.read()
+            columns = []
+            for view, row_map in zip(views, maps, strict=True):
+                labels = assign(row_map(views, block.first_row), self.cluster_centers_).labels
+                columns.append(labels if view.present is None else np.where(view.present, labels, -1))
+            return np.column_stack(columns)  # (b, V)
+
+        return self._collect(X, label)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their embedding."""
@@ -320,14 +386,16 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    # -- the steps of fit -------------------------------------------------------------------------------------------
+    # -- the steps of fit ---------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
         check_int(owner, "n_clusters", self.n_clusters, low=1)
         if self.n_landmarks != "auto":
             check_int(owner, "n_landmarks", self.n_landmarks, low=1)
-        check_int(owner, "n_neighbors", self.n_neighbors, low=1)
+        if self.n_neighbors != "auto":
+            for q in scales(self.n_neighbors):
+                check_int(owner, "n_neighbors", q, low=1)
         check_int(owner, "max_iter", self.max_iter, low=1)
         check_int(owner, "n_init", self.n_init, low=1)
         check_real(owner, "tol", self.tol, low=0)
@@ -335,6 +403,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if getattr(self, name) is not None:
                 check_int(owner, name, getattr(self, name), low=1)
         check_choice(owner, "neighbors", self.neighbors, ("view", "shared"))
+        check_choice(owner, "basis", self.basis, ("diffusion", "subspace"))
         check_choice(owner, "guide", self.guide, ("cosine", "inner"))
         check_choice(owner, "assign_labels", self.assign_labels, ("kmeans", "cluster_qr"))
         check_choice(owner, "dtype", np.dtype(self.dtype).name, ("float32", "float64"))
@@ -351,6 +420,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 f"n_samples={views.n_rows} should be >= n_clusters={self.n_clusters}. "
                 "Ask for fewer clusters or pass more rows."
             )
+        check_overlap(views, self.n_clusters)
         return views
 
     def _count_landmarks(self, n_rows: int) -> int:
@@ -358,25 +428,33 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if not isinstance(self.landmarks, str):
             return len(self.landmarks)
         if self.n_landmarks == "auto":
-            return min(n_rows, max(DEFAULT_LANDMARKS, self.n_clusters))
+            return min(n_rows, max(DEFAULT_LANDMARKS, 2 * self.n_clusters))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
         if self.n_landmarks < self.n_clusters:
             refuse(owner, "n_landmarks", f"at least n_clusters={self.n_clusters}", self.n_landmarks)
         return self.n_landmarks
 
-    def _prepare(self, views: Views, sample: np.ndarray) -> list[Preparation]:
+    def _prepare(self, views: Views, sample: np.ndarray, rng: np.random.Generator) -> list[Preparation]:
         owner = type(self).__name__
-        scalings = per_view(owner, "scaling", self.scaling, views.names, "half")
-        metrics = per_view(owner, "metric", self.metric, views.names, "euclidean")
+        scalings = per_view(owner, "scaling", self.scaling, views.names, "auto")
+        metrics = per_view(owner, "metric", self.metric, views.names, "auto")
         preparations = []
         for view, scaling, metric in zip(views, scalings, metrics, strict=True):
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
             block = view.read(sample)
             check_table(view.name, block, sample)
-            data = block.data if block.present is None else block.data[block.present]
-            preparations.append(prepare(data, scaling=scaling, metric=metric, dtype=self.dtype))
+            preparations.append(
+                prepare(
+                    block.known(),
+                    scaling=scaling,
+                    metric=metric,
+                    n_clusters=self.n_clusters,
+                    dtype=self.dtype,
+                    seed=int(rng.integers(2**31)),
+                )
+            )
         return preparations
 
     def _choose_landmarks(
@@ -389,17 +467,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ) -> np.ndarray:
         if not isinstance(self.landmarks, str):
             return check_landmarks(self.landmarks, views.n_rows)
+        sample = sample[candidates(views.presence(sample), n_landmarks, rng)]
         rows = concatenated_sample(views, preparations, sample, n_landmarks, rng)  # (s, d)
-        if self.landmarks == "random":
-            chosen = distinct_rows(rows, rng.permutation(len(rows)), n_landmarks)
-        else:
-            chosen = kmedoids(
-                rows,
-                n_landmarks,
-                rng,
-                spread_seeds=self.landmarks == "kmedoids++",
-                n_threads=count_threads(self.n_jobs),
-            )
+        chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, count_threads(self.n_jobs))
         if len(chosen) < self.n_clusters:
             raise ValueError(
                 f"X has {len(chosen)} distinct rows, fewer than n_clusters={self.n_clusters}. Ask for fewer clusters."
@@ -420,34 +490,31 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng: np.random.Generator,
     ) -> GraphMap:
         owner = type(self).__name__
-        q = self.n_neighbors
-        if q >= len(landmarks):
-            if len(landmarks) <= 2:
-                q = 1
-            elif len(landmarks) < DEFAULT_LANDMARKS and self.n_landmarks == "auto":
-                q = max(1, len(landmarks) // 2)
-            else:
-                refuse(owner, "n_neighbors", f"below the number of landmarks, {len(landmarks)}", q)
-        bandwidths = per_view(owner, "bandwidth", self.bandwidth, views.names, "local")
-        graphs = []
-        for v, bandwidth in enumerate(bandwidths):
+        if self.n_neighbors == "auto":
+            # Few rows have few neighbours: no scale may reach half of the landmarks.
+            neighbors = sorted({min(q, max(1, len(landmarks) // 2)) for q in SCALES})
+        else:
+            neighbors = scales(self.n_neighbors)
+            if max(neighbors) >= max(2, len(landmarks)):
+                allowed = f"below the number of landmarks, {len(landmarks)} (n_samples={views.n_rows})"
+                refuse(owner, "n_neighbors", allowed, self.n_neighbors)
+        bandwidths = []
+        for v, bandwidth in enumerate(per_view(owner, "bandwidth", self.bandwidth, views.names, "local")):
             if bandwidth == "local":
-                sigma = 0.0
+                bandwidths.append(LOCAL)
             elif bandwidth == "median":
-                block = views[v].read(sample)
-                rows = block.data if block.present is None else block.data[block.present]
-                sigma = median_distance(preparations[v](rows), rng)
+                bandwidths.append(median_distance(preparations[v](views[v].read(sample).known()), rng))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
-                sigma = float(bandwidth)
-            graphs.append(Graph(v, q, sigma, shared=self.neighbors == "shared"))
-        if self.concatenation and len(views) > 1:
-            graphs.append(Graph(CONCATENATION, q, 0.0))
-        return GraphMap(
-            views.names,
-            tuple(preparations),
-            landmark_rows(views, preparations, landmarks),
-            tuple(graphs),
+                bandwidths.append(float(bandwidth))
+        return lay_out_graphs(
+            views,
+            preparations,
+            landmarks,
+            bandwidths,
+            neighbors,
+            shared=self.neighbors == "shared",
+            concatenation=self.concatenation,
         )
 
     def _rows(self, views: Views) -> MemoryRows:
@@ -455,22 +522,33 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
         return MemoryRows(ranges, n_rows=views.n_rows, n_threads=count_threads(self.n_jobs))
 
-    def _rounds(self, graph_map: GraphMap) -> CoTrainingSettings:
+    def _settle_rounds(self, views: Views, graph_map: GraphMap) -> CoTrainingSettings:
+        owner = type(self).__name__
+        given = 1.0 if self.view_weights is None else self.view_weights
+        weights = per_view(owner, "view_weights", given, views.names, 1.0)
+        for weight in weights:
+            check_real(owner, "view_weights", weight, low=0)
+        if not any(weights):
+            refuse(owner, "view_weights", "above 0 for at least one view", self.view_weights)
+        by_view = np.array([*weights, 1.0])  # the last one is the concatenation's
+        k = self.n_components or self.n_clusters
+        diffusion = self.basis == "diffusion"
         return CoTrainingSettings(
-            n_components=self.n_components or self.n_clusters,
-            n_vectors=self.n_components or self.n_clusters,
-            drop_first=self.drop_first,
-            diffuse=False,
-            unit=False,
+            n_components=k,
+            n_vectors=2 * k if diffusion else k,
+            drop_first=diffusion if self.drop_first is None else self.drop_first,
+            diffuse=diffusion,
+            unit=diffusion,
             cosine=self.guide == "cosine",
             max_iter=self.max_iter,
             tol=self.tol,
-            graph_weights=np.ones(len(graph_map.graphs)),
+            graph_weights=by_view[[graph.view for graph in graph_map.graphs]],
+            n_threads=count_threads(self.n_jobs),
         )
 
-    def _assign(self, training: CoTraining, rng: np.random.Generator) -> None:
+    def _assign(self, rows: Rows, rng: np.random.Generator) -> None:
         bounds = self._row_map.graph_map.bounds
-        rows = training.rows.map(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
+        rows = rows.map(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
         sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))
         self.cluster_centers_ = fit_centroids(
             rows,
@@ -480,15 +558,28 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             n_init=self.n_init,
             seed=int(rng.integers(2**31)),
         )
-        self.labels_ = rows.collect(lambda block: assign(block, self.cluster_centers_).labels)
+        found = rows.map(lambda block: assign(block, self.cluster_centers_))
+        self.labels_ = found.collect(lambda part: part.labels)
+        self.confidence_ = found.collect(lambda part: part.confidence)
+        self.medoid_indices_ = nearest_rows(found.collect(lambda part: part.nearest), self.labels_, self.n_clusters)
         if self.store_embedding:
             self.embedding_ = rows.collect(lambda block: block)
 
-    def _describe_fit(self, views: Views, landmarks: np.ndarray, training: CoTraining) -> None:
-        names = graph_names(self._row_map.graph_map)
+    def _describe_fit(
+        self, views: Views, landmarks: np.ndarray, training: CoTraining, settings: CoTrainingSettings
+    ) -> None:
+        graph_map = self._row_map.graph_map
+        names = graph_map.graph_names()
         self.view_names_ = views.names
+        self.preparation_ = {
+            name: preparation.describe() for name, preparation in zip(views.names, graph_map.preparations, strict=True)
+        }
         self._widths = tuple(view.n_columns for view in views)
         self.landmark_indices_ = landmarks
+        self.view_weights_ = {
+            graph_map.view_name(graph.view): float(weight)
+            for graph, weight in zip(graph_map.graphs, settings.graph_weights, strict=True)
+        }
         self.singular_values_ = {
             name: spectrum.singular_values for name, spectrum in zip(names, training.view.spectra, strict=True)
         }
@@ -498,16 +589,24 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.history_ = [vars(line) for line in training.history]
         self.n_iter_ = len(training.history)
 
-    # -- new rows ---------------------------------------------------------------------------------------------------
+    # -- new rows -----------------------------------------------------------------------------------------------
 
-    def _map_rows(self, X: Any, function: Any) -> np.ndarray:
+    def _map_rows(self, X: Any, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return self._collect(X, lambda block: function(self._row_map(block.read(), block.first_row)))
+
+    def _collect(self, X: Any, function: Callable[[RowRange], np.ndarray]) -> np.ndarray:
         check_is_fitted(self)
         views = match_views(X, self.views, self.view_names_)
         if hasattr(self, "n_features_in_") and not isinstance(X, dict):
             validate_data(self, X, reset=False, skip_check_array=True)
         check_widths(views, self._widths)
         with one_thread_per_block():
-            return self._rows(views).collect(lambda block: function(self._row_map(block.read(), block.first_row)))
+            return self._rows(views).collect(function)
+
+
+def scales(n_neighbors: Any) -> list[Any]:
+    """Return the numbers of neighbours as a list."""
+    return list(n_neighbors) if isinstance(n_neighbors, list | tuple | np.ndarray) else [n_neighbors]
 
 
 def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -520,36 +619,6 @@ def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
 def block_size(n_rows: int) -> int:
     """Return rows per block: enough blocks to share among cores, large enough to be worth a call."""
     return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
-
-
-def check_landmarks(landmarks: Any, n_rows: int) -> np.ndarray:
-    """Return the user's own landmarks as an array of distinct row numbers."""
-    chosen = np.asarray(landmarks)
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
-        refuse("GuidedCoTraining", "landmarks", "a 1-D array of row numbers", landmarks)
-    if chosen.min() < 0 or chosen.max() >= n_rows:
-        refuse("GuidedCoTraining", "landmarks", f"row numbers from 0 to {n_rows - 1}", landmarks)
-    values, counts = np.unique(chosen, return_counts=True)
-    if counts.max() > 1:
-        refuse(
-            "GuidedCoTraining",
-            "landmarks",
-            f"distinct row numbers (row {values[counts.argmax()]} is repeated)",
-            landmarks,
-        )
-    return chosen
-
-
-def make_row_map(graph_map: GraphMap, training: CoTraining) -> RowMap:
-    """Return what a row, new or old, goes through."""
-    return RowMap(graph_map, training.guides, training.view.basis)
-
-
-def graph_names(graph_map: GraphMap) -> list[str]:
-    """Return a name for every graph: its view's."""
-    return [
-        "concatenation" if graph.view == CONCATENATION else graph_map.names[graph.view] for graph in graph_map.graphs
-    ]
 
 
 def describe(number: int, line: Round) -> str:

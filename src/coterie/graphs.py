@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from coterie.preparation import Preparation, Table
-from coterie.rowmap import Block, GraphMap, LandmarkRows
+from coterie.preparation import Preparation, Table, squared_norms
+from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
@@ -20,12 +20,37 @@ if TYPE_CHECKING:
 MEDIAN_ROWS = 2000
 
 
+def lay_out_graphs(
+    views: Views,
+    preparations: Sequence[Preparation],
+    landmarks: np.ndarray,
+    bandwidths: Sequence[float],
+    scales: Sequence[int],
+    *,
+    shared: bool,
+    concatenation: bool,
+) -> GraphMap:
+    """Return the graphs that join rows to landmarks: every view, and all side by side if asked, at every scale."""
+    sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
+    if concatenation and len(views) > 1:
+        sources.append((CONCATENATION, LOCAL))
+    graphs = tuple(
+        Graph(view, q, bandwidth, shared=shared and view != CONCATENATION)
+        for view, bandwidth in sources
+        for q in scales
+    )
+    return GraphMap(views.names, tuple(preparations), landmark_rows(views, preparations, landmarks), graphs)
+
+
 def landmark_rows(views: Views, preparations: Sequence[Preparation], landmarks: np.ndarray) -> tuple[LandmarkRows, ...]:
     """Return the landmarks as every view sees them."""
     found = []
     for block, preparation in zip(views.read(landmarks), preparations, strict=True):
+        rows = preparation(block.data)  # (p, d)
         present = np.ones(len(landmarks), dtype=bool) if block.present is None else block.present
-        found.append(LandmarkRows(preparation(block.data), present))
+        if preparation.needs_direction:
+            present = present & (squared_norms(rows) > 0)
+        found.append(LandmarkRows(rows, present))
     return tuple(found)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from coterie.kernels import cpu
-from coterie.preparation import Preparation
-from coterie.rowmap import LandmarkRows, squared_distances, squared_norms
+from coterie.preparation import Preparation, Table, squared_norms
+from coterie.rowmap import LandmarkRows, squared_distances
 from coterie.threads import in_order
+from coterie.validation import refuse
 
 if TYPE_CHECKING:
     from coterie.views import Views
+
+LANDMARKS = ("kmedoids", "kmedoids++", "random")
 
 # Rows that take part per landmark, and at least in all. More change nothing that can be measured.
 SAMPLE_PER_LANDMARK = 20
@@ -39,6 +42,22 @@ def sample_size(n_rows: int, n_landmarks: int) -> int:
     return min(n_rows, max(SAMPLE_ROWS, SAMPLE_PER_LANDMARK * n_landmarks))
 
 
+def candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the rows that may become landmarks, given which row has which view (n x V).
+
+    A landmark that lacks a view is nobody's neighbour there. So landmarks are complete rows; where those are too few,
+    the rows that have most views, but every view keeps a share of rows that have it.
+    """
+    n_views = presence.sum(axis=1)  # (n,)
+    complete = np.flatnonzero(n_views == presence.shape[1])
+    if len(complete) >= min(n_landmarks, len(presence)):
+        return complete
+    order = np.lexsort((rng.random(len(presence)), -n_views))  # most views first
+    share = n_landmarks // (2 * presence.shape[1])
+    with_view = [order[presence[order, v]][:share] for v in range(presence.shape[1])]
+    return np.unique(np.concatenate([order[:n_landmarks], *with_view]))
+
+
 def concatenated_sample(
     views: Views,
     preparations: Sequence[Preparation],
@@ -50,23 +69,50 @@ def concatenated_sample(
 
     A row that lacks a view stands at that view's mean.
     """
-    width = sum(view.n_columns for view in views)
-    exact = len(sample) * n_landmarks * width <= EXACT_WORK
     parts = []
     for view, preparation in zip(views, preparations, strict=True):
         block = view.read(sample)
         rows = preparation(block.data)  # (s, d)
-        if not exact or sparse.issparse(rows):
-            columns = min(view.n_columns, PROJECTED_COLUMNS)
-            if columns < view.n_columns:
-                sketch = rng.standard_normal((view.n_columns, columns)) / np.sqrt(columns)
-                rows = rows @ sketch.astype(rows.dtype)  # (s, c)
         if sparse.issparse(rows):
-            rows = rows.toarray()
+            rows = sketch(rows, PROJECTED_COLUMNS, rng)
         if block.present is not None:
             rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
         parts.append(rows)
-    return np.ascontiguousarray(np.hstack(parts))  # (s, sum of columns)
+    together = np.hstack(parts)  # (s, sum of columns)
+    if len(sample) * n_landmarks * together.shape[1] > EXACT_WORK:
+        together = sketch(together, PROJECTED_COLUMNS, rng)
+    return np.ascontiguousarray(together)
+
+
+def sketch(rows: Table, n_columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a random projection of the rows to fewer columns, or all of them as an array where they are few."""
+    if rows.shape[1] <= n_columns:
+        return rows.toarray() if sparse.issparse(rows) else rows
+    directions = rng.standard_normal((rows.shape[1], n_columns)) / np.sqrt(n_columns)
+    return rows @ directions.astype(rows.dtype)  # (s, c)
+
+
+def choose_landmarks(
+    rows: np.ndarray, n_landmarks: int, how: str, rng: np.random.Generator, n_threads: int
+) -> np.ndarray:
+    """Return the numbers of the rows that stand for all, ascending; fewer where fewer are distinct."""
+    if how == "random":
+        return distinct_rows(rows, rng.permutation(len(rows)), n_landmarks)
+    return kmedoids(rows, n_landmarks, rng, spread_seeds=how == "kmedoids++", n_threads=n_threads)
+
+
+def check_landmarks(landmarks: Any, n_rows: int) -> np.ndarray:
+    """Return the user's own landmarks as an array of distinct row numbers."""
+    owner = "GuidedCoTraining"
+    chosen = np.asarray(landmarks)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
+        refuse(owner, "landmarks", "a 1-D array of row numbers", landmarks)
+    if chosen.min() < 0 or chosen.max() >= n_rows:
+        refuse(owner, "landmarks", f"row numbers from 0 to {n_rows - 1}", landmarks)
+    values, counts = np.unique(chosen, return_counts=True)
+    if counts.max() > 1:
+        refuse(owner, "landmarks", f"distinct row numbers (row {values[counts.argmax()]} is repeated)", landmarks)
+    return chosen
 
 
 def kmedoids(

@@ -1,133 +1,390 @@
 """A raw row of one view -> the row that distances are measured on.
 
-The same map serves the rows of the fit and new rows. It is fitted on a sample, and is a handful of vectors.
+A preparation is a chain of steps, each a function of one row and a few vectors that were fitted to a sample. The same
+chain serves the rows of the fit and new rows. What a view needs is seen from its values, never from labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
 Table: TypeAlias = Any
 
-SCALINGS = ("block", "half", "standard", "none")
-METRICS = ("euclidean", "cosine")
+SCALINGS = ("auto", "block", "half", "standard", "none")
+METRICS = ("auto", "euclidean", "cosine")
 
 # How much of a column's standard deviation is divided out.
 EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 
+# Fitting looks at no more numbers of a view than this.
+SAMPLE_NUMBERS = 16_000_000
+
+# -- what is seen in a view; each line was a choice between variants on many data sets (docs/preparation) --
+
+SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is not zero,
+SPARSE_NEGATIVE = 0.02  # at most this share of those is negative,
+SPARSE_COLUMNS = 50  # and there are at least so many columns
+GRAPH_ROWS = 20_000  # a square sparse table of at most so many rows is a graph
+SKEWED = 1.0  # median skewness from which non-negative columns are put on a log scale
+COUNTS = 0.99  # share of whole numbers from which rows are brought to a common total
+HEAVY_TAILS = 10.0  # median kurtosis from which columns are clipped,
+CLIP = 3.0  # at so many robust standard deviations
+ALIKE, UNLIKE = 0.75, 1.25  # log10 of the spread of columns' scales: below, they share a unit; above, each has its own
+CONSTANT = 1e-6  # a column that varies less than this share of its largest value is constant,
+NEGLIGIBLE = 1e-7  # and so is one that varies less than this share of the most variable one
+
+# -- the steps --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sparsify:
+    """A table of mostly zeros -> CSR."""
+
+    def __call__(self, rows: Table) -> Table:
+        return sparse.csr_array(rows)
+
+
+@dataclass(frozen=True)
+class Densify:
+    """CSR -> an array; for blocks of views that are not sparse enough to gain from it."""
+
+    def __call__(self, rows: Table) -> Table:
+        return rows.toarray() if sparse.issparse(rows) else rows
+
+
+@dataclass(frozen=True)
+class CommonTotal:
+    """Every row is brought to the same sum: how deep a sample was counted is not what it is."""
+
+    total: float
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        sums = rows.sum(axis=1, keepdims=True)  # (b, 1)
+        return rows * (self.total / np.where(sums > 0, sums, self.total)).astype(rows.dtype)
+
+
+@dataclass(frozen=True)
+class LogScale:
+    """sign(x) log(1 + |x| / unit)."""
+
+    unit: float
+
+    def __call__(self, rows: Table) -> Table:
+        if sparse.issparse(rows):
+            values = np.sign(rows.data) * np.log1p(np.abs(rows.data) / self.unit)
+            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        return np.sign(rows) * np.log1p(np.abs(rows) / rows.dtype.type(self.unit))
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Values beyond the bounds become the bounds."""
+
+    low: np.ndarray  # (d,)
+    high: np.ndarray  # (d,)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        return np.clip(rows, self.low.astype(rows.dtype), self.high.astype(rows.dtype))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """(x - center) * scale, column by column; columns of scale 0 drop out."""
+
+    center: np.ndarray | None  # (d,); sparse rows are not centred, and their distances do not need it
+    scale: np.ndarray | None  # (d,); None: all ones
+
+    def __call__(self, rows: Table) -> Table:
+        if sparse.issparse(rows):
+            if self.scale is None:
+                return rows
+            values = rows.data * self.scale.astype(rows.dtype)[rows.indices]
+            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        if self.center is not None:
+            rows = rows - self.center.astype(rows.dtype)
+        return rows if self.scale is None else rows * self.scale.astype(rows.dtype)
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """Every row gets length one: the distance between such rows is the cosine distance."""
+
+    def __call__(self, rows: Table) -> Table:
+        lengths = np.sqrt(squared_norms(rows))  # (b,)
+        lengths = np.where(lengths > 0, lengths, 1).astype(rows.dtype)
+        if sparse.issparse(rows):
+            values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
+            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        return rows / lengths[:, None]
+
+
+@dataclass(frozen=True)
+class Project:
+    """Fewer columns: the directions in which the sample varies most."""
+
+    directions: np.ndarray  # (d, r)
+
+    def __call__(self, rows: Table) -> np.ndarray:
+        return rows @ self.directions.astype(rows.dtype)  # (b, r)
+
+
+@dataclass(frozen=True)
+class Diffuse:
+    """A node's links -> where short random walks from it end: nodes with like surroundings get like rows."""
+
+    transition: sparse.csr_array  # (n, n) of the graph of the fit
+
+    def __call__(self, rows: Table) -> Table:
+        walk = sparse.csr_array(rows, dtype=np.float64)
+        sums = np.asarray(walk.sum(axis=1)).ravel()
+        walk = sparse.diags_array(1 / np.where(sums > 0, sums, 1)) @ walk  # (b, n)
+        ends = walk
+        for _ in range(3):
+            walk = walk @ self.transition
+            ends = ends + walk
+        return sparse.csr_array(ends).sqrt()
+
+
+Step: TypeAlias = Sparsify | Densify | CommonTotal | LogScale | Clip | Columns | UnitRows | Project | Diffuse
+
 
 @dataclass(frozen=True)
 class Preparation:
-    """The map of one view: ``(x - center) * scale``, unit rows if asked for, then one factor."""
+    """The chain of one view."""
 
-    center: np.ndarray | None  # (d,) float64; None for sparse input, whose distances need no centring
-    scale: np.ndarray | None  # (d,) float64; None: all ones
-    unit_rows: bool  # cosine distance is Euclidean distance between rows of unit length
-    factor: float
+    steps: tuple[Step, ...]
+    factor: float  # gives the view its say beside the others
     dtype: np.dtype
+    kind: str  # what the view was taken for
 
     def __call__(self, data: Table) -> Table:
         """Return prepared rows in the working precision; the input is left as it is."""
-        if sparse.issparse(data):
-            return self._prepare_sparse(data)
-        wide = (data.dtype.kind == "f" and data.dtype.itemsize > 4) or data.dtype.itemsize > 2
-        working = np.float64 if wide and data.dtype != np.float32 else self.dtype
-        rows = data.astype(working)  # (b, d), a copy
-        if self.center is not None:
-            rows -= self.center.astype(working)
-        if self.scale is not None:
-            rows *= self.scale.astype(working)
-        if self.unit_rows:
-            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))  # (b,)
-            rows *= (self.factor / np.where(lengths > 0, lengths, 1))[:, None].astype(working)
-        else:
-            rows *= working(self.factor) if working is np.float64 else self.dtype.type(self.factor)
-        return np.ascontiguousarray(rows, dtype=self.dtype)
+        narrow = data.dtype == np.float32 or data.dtype.itemsize <= 2
+        rows = data.astype(self.dtype if narrow else np.float64)
+        for step in self.steps:
+            rows = step(rows)
+        rows = (rows * rows.dtype.type(self.factor)).astype(self.dtype, copy=False)
+        return rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
 
-    def _prepare_sparse(self, data: sparse.csr_array) -> sparse.csr_array:
-        values = data.data.astype(np.float64)  # (entries,), a copy
-        if self.scale is not None:
-            values *= self.scale[data.indices]
-        rows = sparse.csr_array((values, data.indices, data.indptr), shape=data.shape)
-        if self.unit_rows:
-            lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())  # (b,)
-            values /= np.repeat(np.where(lengths > 0, lengths, 1), np.diff(data.indptr))
-        values *= self.factor
-        return sparse.csr_array((values.astype(self.dtype), data.indices, data.indptr), shape=data.shape)
+    @property
+    def needs_direction(self) -> bool:
+        """Whether a row of zeros says nothing, like a document without words."""
+        return any(isinstance(step, UnitRows) for step in self.steps)
+
+    def describe(self) -> str:
+        """Return what is done to the view, in words."""
+        names = [type(step).__name__ for step in self.steps]
+        return f"{self.kind}: {', '.join(names) or 'as it is'}"
+
+
+def prepare(
+    sample: Table,
+    *,
+    scaling: str = "auto",
+    metric: str = "auto",
+    n_clusters: int = 8,
+    dtype: Any = "float32",
+    seed: int = 0,
+) -> Preparation:
+    """Fit the preparation of one view to a sample of its rows.
+
+    Except with ``scaling="none"``, prepared rows have unit mean squared distance from their mean, so that every view
+    has the same say in the concatenation.
+    """
+    rows = thinned(sample)
+    if scaling == "auto":
+        kind = kind_of(sample, rows)
+        if kind == "words":
+            steps = word_steps(rows, n_clusters, seed)
+        elif kind == "graph":
+            steps = graph_steps(sample, n_clusters, seed)
+        else:
+            steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine")
+    else:
+        kind, steps = "given", given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine")
+    plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
+    if scaling == "none":
+        return plain
+    return replace(plain, factor=1.0 / spread(plain, rows))
+
+
+def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
+    """Divide out a power of every column's standard deviation."""
+    moments = column_moments(rows)
+    scale = None
+    if exponent:
+        varies = moments.varies()
+        scale = np.where(varies, np.where(varies, moments.std, 1.0) ** -exponent, 0.0)  # (d,)
+    center = None if cosine or sparse.issparse(rows) else moments.mean
+    steps: list[Step] = [Columns(center, scale)]
+    return [*steps, UnitRows()] if cosine else steps
+
+
+def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
+    """Log counts, rare words up, unit rows, then the directions that rows share (latent semantic analysis)."""
+    words = sparse.csr_array(rows).astype(np.float64)
+    words.eliminate_zeros()
+    n, d = words.shape
+    unit = float(np.median(np.abs(words.data))) if words.nnz else 1.0
+    documents = np.bincount(words.indices, minlength=d)  # (d,) rows in which a word occurs
+    steps: list[Step] = [Sparsify(), LogScale(unit), Columns(None, 1 + np.log((1 + n) / (1 + documents))), UnitRows()]
+    rank = min(max(50, 2 * n_clusters), 200)
+    if min(n, d) <= rank + 1:
+        return steps
+    return [*steps, Project(top_directions(run(steps, words), rank, seed)), UnitRows()]
+
+
+def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
+    """Replace links by where short random walks end."""
+    links = sparse.csr_array(rows).astype(np.float64)
+    n = links.shape[0]
+    both = links.maximum(links.T).maximum(sparse.eye_array(n, format="csr"))
+    transition = sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both
+    steps: list[Step] = [Diffuse(sparse.csr_array(transition)), UnitRows()]
+    rank = min(max(200, 2 * n_clusters), 400)
+    if n <= rank + 1:
+        return steps
+    return [*steps, Project(top_directions(run(steps, links), rank, seed)), UnitRows()]
+
+
+def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
+    """Tame skew or heavy tails, give columns of unlike units the same say, keep the directions of most variance."""
+    steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
+    values = run(steps, rows).astype(np.float64)
+    steps += tail_steps(values)
+    values = run(steps, rows.astype(np.float64))
+    moments = column_moments(values)
+    varies = moments.varies()
+    if not varies.any():
+        return [*steps, Columns(moments.mean, np.zeros(len(varies)))]
+    scale = np.where(varies, column_scale(values, moments, varies) ** -unit_exponent(values, moments, varies), 0.0)
+    steps.append(Columns(None if cosine else moments.mean, scale))
+    if cosine:
+        steps.append(UnitRows())
+    rank = min(max(20, 2 * n_clusters), 200)
+    if min(values.shape) > rank:
+        steps.append(Project(top_directions(run(steps, rows.astype(np.float64)), rank, seed)))
+    return steps
+
+
+def tail_steps(values: np.ndarray) -> list[Step]:
+    """Return what skewed or heavy-tailed columns need."""
+    moments = column_moments(values)
+    varies = moments.varies()
+    if not varies.any():
+        return []
+    gaps = (values[:, varies] - moments.mean[varies]) / moments.std[varies]  # (n, varying)
+    steps: list[Step] = []
+    if values.min() >= 0 and np.median(np.mean(gaps**3, axis=0)) > SKEWED:
+        whole = np.mean(values == np.rint(values)) >= COUNTS
+        if whole and values.shape[1] >= SPARSE_COLUMNS:
+            totals = values.sum(axis=1)
+            steps.append(CommonTotal(float(np.median(totals[totals > 0]))))
+            values = steps[0](values)
+        steps.append(LogScale(float(np.median(values[values > 0]))))
+    elif np.median(np.mean(gaps**4, axis=0)) > HEAVY_TAILS:
+        middle = np.median(values, axis=0)  # (d,)
+        robust = np.quantile(np.abs(values - middle), 0.9, axis=0) / 1.645  # the standard deviation of a Gaussian
+        width = CLIP * np.where(robust > 0, robust, moments.std)
+        steps.append(Clip(middle - width, middle + width))
+    return steps
+
+
+def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
+    """Return the columns' standard deviations over the rows in which they are active, 1 for constant columns.
+
+    A column that is zero almost everywhere, like the border of images, is quiet and not small.
+    """
+    active = np.maximum(np.mean(values != 0, axis=0), 1 / len(values))  # (d,)
+    return np.where(varies, moments.std / np.sqrt(active), 1.0)
+
+
+def unit_exponent(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> float:
+    """Return how much of the columns' scales to divide out: 0 where they seem to share a unit, 1 where they cannot."""
+    low, high = np.quantile(column_scale(values, moments, varies)[varies], [0.05, 0.95])
+    return float(np.clip((np.log10(high / low) - ALIKE) / (UNLIKE - ALIKE), 0, 1))
+
+
+# -- statistics ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Mean and standard deviation of every column of a sample."""
+    """Mean, standard deviation and largest absolute value of every column of a sample."""
 
     mean: np.ndarray  # (d,)
     std: np.ndarray  # (d,)
+    peak: np.ndarray  # (d,)
+
+    def varies(self) -> np.ndarray:
+        """Which columns are more than constant and rounding."""
+        return (self.std > CONSTANT * self.peak) & (self.std > NEGLIGIBLE * self.std.max(initial=0.0))  # (d,)
 
 
 def column_moments(data: Table) -> ColumnMoments:
-    """Return the columns' means and standard deviations, in float64."""
+    """Return the columns' moments, in float64."""
     n = data.shape[0]
-    if sparse.issparse(data):
-        mean = np.asarray(data.sum(axis=0, dtype=np.float64)).ravel() / n  # (d,)
-        squares = data.astype(np.float64)
-        squares.data **= 2
-        variance = np.asarray(squares.sum(axis=0)).ravel() / n - mean**2
-    else:
+    if not sparse.issparse(data):
         mean = data.mean(axis=0, dtype=np.float64)
-        variance = data.var(axis=0, dtype=np.float64, mean=mean[None, :])
-    return ColumnMoments(mean, np.sqrt(np.maximum(variance, 0)))
+        std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
+        return ColumnMoments(mean, std, np.maximum(np.abs(data.max(axis=0)), np.abs(data.min(axis=0))))
+    peak = np.asarray(abs(data).max(axis=0).todense()).ravel().astype(np.float64)
+    scale = peak.max(initial=0.0) or 1.0  # squares of 1e200 or 1e-200 must not be lost
+    small = data.astype(np.float64) * (1 / scale)
+    mean = np.asarray(small.sum(axis=0)).ravel() / n  # (d,)
+    squares = np.asarray(small.multiply(small).sum(axis=0)).ravel() / n
+    return ColumnMoments(scale * mean, scale * np.sqrt(np.maximum(squares - mean**2, 0)), peak)
 
 
-def prepare(sample: Table, *, scaling: str, metric: str, dtype: Any) -> Preparation:
-    """Fit the preparation of one view to a sample of its rows.
-
-    Columns that are constant in the sample keep their scale: centring removes them. With ``scaling="none"`` the
-    factor is 1; otherwise prepared rows have unit mean squared distance from their mean.
-    """
-    moments = column_moments(sample)
-    exponent = EXPONENT[scaling]
-    scale = None
-    if exponent:
-        varying = moments.std > 1e-7 * np.maximum(np.abs(moments.mean), np.finfo(np.float32).tiny)
-        scale = np.where(varying, moments.std, 1.0) ** -exponent  # (d,)
-        scale[~varying] = 0.0
-    centred = not sparse.issparse(sample) and metric == "euclidean"
-    plain = Preparation(
-        center=moments.mean if centred else None,
-        scale=scale,
-        unit_rows=metric == "cosine",
-        factor=1.0,
-        dtype=np.dtype(dtype),
-    )
-    if scaling == "none":
-        return plain
-    return with_factor(plain, 1.0 / spread(plain, sample, moments))
-
-
-def with_factor(preparation: Preparation, factor: float) -> Preparation:
-    """Return the same preparation with its factor multiplied."""
-    return Preparation(
-        center=preparation.center,
-        scale=preparation.scale,
-        unit_rows=preparation.unit_rows,
-        factor=preparation.factor * factor,
-        dtype=preparation.dtype,
-    )
-
-
-def spread(preparation: Preparation, sample: Table, moments: ColumnMoments) -> float:
+def spread(preparation: Preparation, rows: Table) -> float:
     """Return the root mean squared distance of prepared rows from their mean; 1 where they are all alike."""
-    if preparation.unit_rows:
-        prepared = column_moments(preparation(sample))
-        total = float(np.sum(prepared.std**2))
-    else:
-        std = moments.std if preparation.scale is None else moments.std * preparation.scale
-        # The largest one first: squares of 1e-30 would vanish.
-        peak = float(std.max(initial=0.0))
-        return peak * float(np.sqrt(np.sum((std / peak) ** 2))) if peak > 0 else 1.0
-    return float(np.sqrt(total)) if total > 0 else 1.0
+    std = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows)).std
+    peak = float(std.max(initial=0.0))
+    # The largest one first: squares of 1e-200 would vanish.
+    return peak * float(np.sqrt(np.sum((std / peak) ** 2))) if peak > 0 else 1.0
+
+
+def kind_of(sample: Table, rows: Table) -> str:
+    """Return what a view holds: words, a graph, or a dense table. How it is stored does not matter."""
+    values = rows.data if sparse.issparse(rows) else rows
+    values = values[values != 0]
+    n, d = rows.shape
+    thin = len(values) <= SPARSE_DENSITY * n * d and np.sum(values < 0) <= SPARSE_NEGATIVE * len(values)
+    if not thin or not len(values):
+        return "dense"
+    if sample.shape[0] == d <= GRAPH_ROWS:
+        return "graph"
+    return "words" if d >= SPARSE_COLUMNS else "dense"
+
+
+def top_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
+    """Return the right singular vectors that hold most of the rows."""
+    return randomized_svd(rows, rank, n_oversamples=10, n_iter=4, random_state=seed)[2].T  # (d, r)
+
+
+def thinned(sample: Table) -> Table:
+    """Return as many of the rows, evenly spaced, as fitting needs to look at."""
+    per_row = sample.nnz / max(sample.shape[0], 1) if sparse.issparse(sample) else sample.shape[1]
+    step = int(np.ceil(sample.shape[0] * per_row / SAMPLE_NUMBERS))
+    return sample if step <= 1 else sample[::step]
+
+
+def run(steps: Sequence[Step], rows: Table) -> Table:
+    """Return the rows after some steps."""
+    for step in steps:
+        rows = step(rows)
+    return rows
+
+
+def squared_norms(rows: Table) -> np.ndarray:
+    """Return the rows' squared lengths."""
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
+    return np.einsum("ij,ij->i", rows, rows)  # (b,)

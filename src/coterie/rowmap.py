@@ -14,12 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kernels import cpu
-from coterie.preparation import Preparation, Table
+from coterie.preparation import Preparation, Table, squared_norms
 
 if TYPE_CHECKING:
     from coterie.views import ViewBlock
 
 CONCATENATION = -1  # the number of the view that is all views side by side
+LOCAL = 0.0  # the bandwidth that stands for each row's own
 
 # Rows whose distances to all landmarks are worked on at once: small enough to stay in a core's cache.
 TILE = 512
@@ -34,7 +35,7 @@ class Graph:
 
     view: int  # whose distances make the weights; CONCATENATION: those over all views
     n_neighbors: int
-    bandwidth: float  # sigma of the Gaussian; 0: each row's own
+    bandwidth: float  # sigma of the Gaussian, or LOCAL
     shared: bool = False  # neighbours are chosen over all views instead of this one
     candidates: np.ndarray | None = None  # landmarks that may be neighbours; None: all of them
 
@@ -99,6 +100,18 @@ class GraphMap:
         """Graph g owns columns ``bounds[g]:bounds[g + 1]`` of a block."""
         return np.cumsum([0, *(graph.n_neighbors for graph in self.graphs)])  # (G + 1,)
 
+    def view_name(self, view: int) -> str:
+        """Return the name of a view, the concatenation included."""
+        return "concatenation" if view == CONCATENATION else self.names[view]
+
+    def graph_names(self) -> list[str]:
+        """Return a name for every graph: its view's, and its scale where there are several."""
+        scales = {graph.n_neighbors for graph in self.graphs}
+        return [
+            self.view_name(graph.view) + (f" ({graph.n_neighbors} neighbours)" if len(scales) > 1 else "")
+            for graph in self.graphs
+        ]
+
     def connect(self, views: Sequence[ViewBlock], first_row: int = 0) -> Block:
         """Return the neighbours of some rows; ``first_row`` is only for error messages."""
         n = views[0].data.shape[0]
@@ -126,11 +139,15 @@ class GraphMap:
         return distances
 
     def _view_distances(self, v: int, view: ViewBlock, tile: slice, first_row: int) -> np.ndarray:
+        present = None if view.present is None else view.present[tile]  # (b,)
+        if present is not None and not present.any():
+            return np.full((len(present), self.n_landmarks), np.inf, dtype=self.dtype)
         with np.errstate(all="ignore"):  # what is not finite is found by its norm
             rows = self.preparations[v](view.data[tile])  # (b, d)
             norms = squared_norms(rows)  # (b,)
-        present = None if view.present is None else view.present[tile]
         check_finite(self.names[v], norms, present, first_row + np.arange(len(norms)))
+        if self.preparations[v].needs_direction:
+            present = (norms > 0) & (True if present is None else present)
         if present is not None:
             norms[~present] = np.inf
         return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
@@ -204,19 +221,18 @@ class RowMap:
             block = guide(block, self.graph_map.bounds)
         return unit_embedding(block, self.basis, self.graph_map.bounds)  # (b, k)
 
+    def of_view(self, view: int) -> RowMap:
+        """Return the map that, after the same rounds of guiding, looks at one view alone."""
+        chosen = np.array([graph.view == view for graph in self.graph_map.graphs])  # (G,)
+        rotation = np.where(chosen[:, None, None], self.basis.rotation, 0)
+        return RowMap(self.graph_map, self.guides, Basis(self.basis.bases, rotation, self.basis.unit))
+
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:
     """Return U* at the block's rows, each row of length one."""
     rows = basis(block, bounds)
     cpu.unit_rows(rows)
     return rows  # (b, k)
-
-
-def squared_norms(rows: Table) -> np.ndarray:
-    """Return the rows' squared lengths."""
-    if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
-    return np.einsum("ij,ij->i", rows, rows)  # (b,)
 
 
 def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from coterie.preparation import Table
 
@@ -21,6 +22,10 @@ class ViewBlock:
 
     data: Table  # (b, d); rows that lack the view are zero
     present: np.ndarray | None  # (b,) bool; None: every row has the view
+
+    def known(self) -> Table:
+        """Return the rows that have the view."""
+        return self.data if self.present is None else self.data[self.present]
 
 
 @dataclass(frozen=True)
@@ -96,10 +101,11 @@ class Views(Sequence[View]):
         """Return the given rows of every view."""
         return [view.read(rows) for view in self.views]
 
-    def presence(self) -> np.ndarray:
-        """Which row has which view."""
-        full = np.ones(self.n_rows, dtype=bool)
-        return np.column_stack([full if view.present is None else view.present for view in self.views])  # (n, V)
+    def presence(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Which of the given rows has which view."""
+        size = len(np.arange(self.n_rows)[rows])
+        full = np.ones(size, dtype=bool)
+        return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
 
 
 def as_views(X: Any, groups: Any = None) -> Views:
@@ -186,6 +192,28 @@ def check_widths(views: Views, widths: Sequence[int]) -> None:
                 f"View {view.name!r} has {view.n_columns} columns, but it had {width} in the fit. "
                 "Pass the same columns in the same order."
             )
+
+
+def check_overlap(views: Views, n_clusters: int) -> None:
+    """Refuse views that too few rows have, or that no rows tie to the others."""
+    presence = views.presence()  # (n, V)
+    if presence.all():
+        return
+    shared = presence.astype(np.int64).T @ presence  # (V, V): rows that have both views
+    needed = n_clusters + 1
+    for v, name in enumerate(views.names):
+        if shared[v, v] < needed:
+            raise ValueError(
+                f"View {name!r} is known for {shared[v, v]} of {views.n_rows} rows, too few to find {n_clusters} "
+                "clusters in. Leave the view out, or add rows that have it."
+            )
+    n_groups, groups = connected_components(sparse.csr_array(shared >= needed))
+    if n_groups > 1:
+        apart = ", ".join(repr(name) for name, group in zip(views.names, groups, strict=True) if group == groups[0])
+        raise ValueError(
+            f"The views do not overlap enough: fewer than {needed} rows have both one of {apart} and one of the other "
+            "views, so their clusters cannot be matched. Add rows that have both, or cluster the views apart."
+        )
 
 
 def _is_frame(table: Any) -> bool:

@@ -193,19 +193,22 @@ def unit_rows(embedding):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def assign(embedding, centroids, labels, distances):
-    """Write each row's nearest centroid to ``labels`` and the squared distance to it to ``distances``."""
+def assign(embedding, centroids, labels, nearest, second):
+    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones."""
     for i in range(embedding.shape[0]):
-        best, label = np.inf, 0
+        best, runner_up, label = np.inf, np.inf, 0
         for c in range(centroids.shape[0]):
             value = 0.0
             for t in range(centroids.shape[1]):
                 gap = embedding[i, t] - centroids[c, t]
                 value += gap * gap
             if value < best:
-                best, label = value, c
+                best, runner_up, label = value, best, c
+            elif value < runner_up:
+                runner_up = value
         labels[i] = label
-        distances[i] = best
+        nearest[i] = best
+        second[i] = runner_up
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,125 @@
+"""The data sets that methods are measured on, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coterie import datasets
+from coterie.datasets import MultiViewData
+
+LSA_COLUMNS = 100
+
+
+class MissingDataError(Exception):
+    """A data set that is not to be had here, and why."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """How a data set is called, read, and how many views it has."""
+
+    title: str
+    n_views: int
+    load: Callable[[Any], MultiViewData]  # from the data folder
+    paper: str | None = None  # its column in the paper's tables
+
+
+def bundle(name: str) -> Callable[[Any], MultiViewData]:
+    """Return a loader of a file of the data folder."""
+    return lambda home: datasets.load_views(name, data_home=home)
+
+
+def load_mfeat(home: Any) -> MultiViewData:
+    """Return UCI's Multiple Features."""
+    return datasets.fetch_mfeat(data_home=home)
+
+
+def load_usps(home: Any) -> MultiViewData:
+    """Return USPS as pixels, GIST and HOG."""
+    return datasets.fetch_usps(features=True, data_home=home)
+
+
+def load_mnist(home: Any) -> MultiViewData:
+    """Return MNIST as pixels, GIST and HOG."""
+    return datasets.fetch_mnist(features=True, data_home=home)
+
+
+def load_nus_like(home: Any) -> MultiViewData:
+    """Return the stand-in for NUS-WIDE-Object, in float32."""
+    data = datasets.load_views("cifar10_nusstyle_30k", data_home=home)
+    views = {name: view.astype(np.float32) for name, view in data.views.items()}
+    return MultiViewData(views, data.target, "nus_like")
+
+
+def with_lsa(name: str) -> Callable[[Any], MultiViewData]:
+    """Return a loader of a bundle of weighted words, each view reduced to its strongest topics."""
+
+    def load(home: Any) -> MultiViewData:
+        from coterie.features import lsa
+
+        data = datasets.load_views(name, data_home=home)
+        views = {view: lsa(words, LSA_COLUMNS, weighting=None) for view, words in data.views.items()}
+        return MultiViewData(views, data.target, f"{name} with LSA")
+
+    return load
+
+
+def synthetic(n_rows: int = 2000, **settings: Any) -> Callable[[Any], MultiViewData]:
+    """Return a maker of rows with a known partition."""
+    return lambda home: datasets.make_views(n_rows, 6, random_state=7, **settings)
+
+
+def load_duplicated(home: Any) -> MultiViewData:
+    """Return rows whose weakest view is there four times: it must not outvote the others."""
+    data = datasets.make_views(2000, 6, n_columns=(20, 20, 10), separation=2.0, n_weak=1, random_state=7)
+    copies = {f"view2_copy{number}": data.views["view2"] for number in range(3)}
+    return MultiViewData({**data.views, **copies}, data.target, "duplicated")
+
+
+FOUR = (20, 20, 10, 10)
+
+DATA = {
+    "uci": DataSet("UCI", 6, load_mfeat, paper="UCI"),
+    "usps": DataSet("USPS", 3, load_usps, paper="USPS"),
+    "mnist": DataSet("MNIST", 3, load_mnist, paper="MNIST"),
+    "nus_like": DataSet("NUS-like", 5, load_nus_like),
+    "reuters_1200": DataSet("Reuters 1200", 5, bundle("reuters_1200")),
+    "reuters_1200_lsa": DataSet("Reuters 1200, LSA", 5, with_lsa("reuters_1200")),
+    "reuters_600": DataSet("Reuters 600", 5, bundle("reuters_600_fullvocab")),
+    "reuters_600_lsa": DataSet("Reuters 600, LSA", 5, with_lsa("reuters_600_fullvocab")),
+    "scene15": DataSet("Scene-15", 3, bundle("scene15")),
+    "100leaves": DataSet("100 leaves", 3, bundle("100leaves")),
+    "bbcsport": DataSet("BBCSport", 2, bundle("bbcsport")),
+    "citeseer": DataSet("Citeseer", 2, bundle("citeseer")),
+    "digits": DataSet("Digits", 4, lambda home: datasets.load_digit_views()),
+    "weak": DataSet("Weak views", 4, synthetic(n_columns=FOUR, separation=2.0, n_weak=2)),
+    "scaled": DataSet("Bad scales", 4, synthetic(n_columns=FOUR, separation=2.0, badly_scaled=True)),
+    "duplicated": DataSet("Duplicated view", 6, load_duplicated),
+    "missing": DataSet("Missing views", 4, synthetic(n_columns=FOUR, separation=2.0, missing=0.3)),
+    "noise": DataSet("Noise views", 4, synthetic(n_columns=FOUR, separation=2.0, n_noise=2)),
+}
+
+
+def load_data(name: str, data_home: Any = None, rows: int | None = None) -> MultiViewData:
+    """Return a data set by name; ``rows`` keeps so many of them, drawn once and for all.
+
+    Raises
+    ------
+    MissingDataError
+        If the files, or the package that makes its features, are not there.
+    """
+    try:
+        data = DATA[name].load(data_home)
+    except (OSError, ImportError, datasets.DownloadError) as error:
+        raise MissingDataError(f"{name}: {error}") from error
+    if data.target is None:
+        raise MissingDataError(f"{name}: it has no classes to compare with.")
+    if rows is None or rows >= len(data.target):
+        return data
+    kept = np.sort(np.random.default_rng(0).choice(len(data.target), rows, replace=False))
+    views = {view: table[kept] for view, table in data.views.items()}
+    return MultiViewData(views, data.target[kept], data.name)

@@ -1,0 +1,191 @@
+"""What is measured: methods with their settings, on data sets, over seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coterie.bench.data import DATA
+from coterie.peers.kmeans import SCALINGS
+
+# Settings that change how fast an answer comes, or are part of a run's name already.
+NO_SETTINGS = ("n_clusters", "n_jobs", "random_state", "verbose", "store_embedding", "block_size")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's name in tables, the estimator behind it and what is set on it."""
+
+    name: str
+    estimator: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one data set with one seed."""
+
+    method: Method
+    data: str
+    seed: int
+    rows: int | None = None  # so many rows of it only
+
+    def settings(self) -> dict[str, Any]:
+        """Return every parameter of the estimator: other defaults are another measurement."""
+        params = make_estimator(self.method, n_clusters=2, seed=self.seed).get_params()
+        kept = {name: value for name, value in params.items() if name not in NO_SETTINGS}
+        return {"estimator": self.method.estimator, "rows": self.rows, **kept}
+
+    def key(self) -> tuple[str, str, int, str]:
+        """Return what tells this run from all others."""
+        return (self.method.name, self.data, self.seed, settings_hash(self.settings()))
+
+
+def settings_hash(settings: dict[str, Any]) -> str:
+    """Return twelve characters that stand for the settings.
+
+    Examples
+    --------
+    >>> settings_hash({"a": 1, "b": None}) == settings_hash({"b": None, "a": 1})
+    True
+    """
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def make_estimator(method: Method, n_clusters: int, seed: int) -> Any:
+    """Return the method's estimator, ready to fit."""
+    import coterie
+    from coterie import peers
+
+    make: Callable[..., Any]
+    if method.estimator == "as_published":
+        make = coterie.GuidedCoTraining.as_published
+    elif method.estimator == "GuidedCoTraining":
+        make = coterie.GuidedCoTraining
+    else:
+        make = getattr(peers, method.estimator)
+    return make(n_clusters, random_state=seed, **method.params)
+
+
+COTERIE = Method("Coterie", "GuidedCoTraining")
+PUBLISHED = Method("Guided co-training", "as_published")
+CONCAT_LSC = Method("ConcatLSC", "ConcatLSC")
+MVSCB = Method("MVSC-B", "MVSCB")
+EXACT = Method("Exact 2016", "ExactGuidedCoTraining")
+
+
+def single_views(data: str) -> list[Method]:
+    """Return LSC on each view: the paper's SC(1), SC(2), ..."""
+    return [Method(f"SC({v + 1})", "LSC", {"view": v}) for v in range(DATA[data].n_views)]
+
+
+def paper_methods(data: str) -> list[Method]:
+    """Return the rows of the paper's tables, Coterie's defaults, and the method of 2016 where it can run."""
+    exact = [EXACT] if data == "uci" else []
+    return [*single_views(data), CONCAT_LSC, MVSCB, PUBLISHED, COTERIE, *exact]
+
+
+def leaderboard_methods(data: str) -> list[Method]:
+    """Return what a user could choose from."""
+    kmeans = [Method(f"k-means, {s}", "ConcatKMeans", {"scaling": s}) for s in SCALINGS]
+    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *single_views(data)]
+
+
+def landmark_methods(data: str) -> list[Method]:
+    """Return the methods of the paper's figure with 100 to 1,000 landmarks."""
+    return [
+        Method(method.name, method.estimator, {"n_landmarks": p})
+        for method in (COTERIE, PUBLISHED, MVSCB, CONCAT_LSC)
+        for p in range(100, 1001, 100)
+    ]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Data sets, and the methods for each."""
+
+    data: tuple[str, ...]
+    methods: Callable[[str], list[Method]]
+
+
+SUITES = {
+    "paper": Suite(
+        (
+            "uci",
+            "usps",
+            "mnist",
+            "nus_like",
+            "reuters_1200",
+            "reuters_1200_lsa",
+            "reuters_600",
+            "reuters_600_lsa",
+        ),
+        paper_methods,
+    ),
+    "leaderboard": Suite(
+        (
+            "uci",
+            "usps",
+            "digits",
+            "scene15",
+            "100leaves",
+            "bbcsport",
+            "citeseer",
+            "reuters_1200",
+            "nus_like",
+            "weak",
+            "scaled",
+            "duplicated",
+            "missing",
+            "noise",
+        ),
+        leaderboard_methods,
+    ),
+    "landmarks": Suite(("uci", "usps", "mnist"), landmark_methods),
+}
+
+
+def plan(
+    suite: str,
+    seeds: Iterable[int],
+    *,
+    only_data: Sequence[str] = (),
+    only_method: Sequence[str] = (),
+    rows: int | None = None,
+) -> list[Run]:
+    """Return the runs of a suite, data set by data set.
+
+    Raises
+    ------
+    ValueError
+        If ``only_data`` or ``only_method`` names what the suite does not have.
+
+    Examples
+    --------
+    >>> [run.method.name for run in plan("paper", [0], only_data=["usps"])]
+    ['SC(1)', 'SC(2)', 'SC(3)', 'ConcatLSC', 'MVSC-B', 'Guided co-training', 'Coterie']
+    """
+    chosen = SUITES[suite]
+    methods = {data: chosen.methods(data) for data in chosen.data}
+    names = list(dict.fromkeys(m.name for found in methods.values() for m in found))
+    check_names("data set", only_data, chosen.data, suite)
+    check_names("method", only_method, names, suite)
+    return [
+        Run(method, data, seed, rows)
+        for data in chosen.data
+        if not only_data or data in only_data
+        for seed in seeds
+        for method in methods[data]
+        if not only_method or method.name in only_method
+    ]
+
+
+def check_names(kind: str, asked: Sequence[str], known: Sequence[str], suite: str) -> None:
+    """Refuse a name that the suite does not have."""
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise ValueError(f"The suite {suite!r} has no {kind} {unknown[0]!r}. It has: {', '.join(known)}.")

@@ -1,0 +1,202 @@
+"""``coterie bench``: measure methods on data sets, and make tables of what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="bench",
+    help="Measure methods on data sets; stop at any time, and start again to go on.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+QUICK_ROWS = 500
+QUICK_SEEDS = 2
+
+DataHome = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the data sets. Default: the environment variable COTERIE_DATA, else the cache."),
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs per method and data set: seeds 0, 1, ...")]
+OnlyData = Annotated[list[str] | None, typer.Option(help="Only this data set; may be given several times.")]
+OnlyMethod = Annotated[list[str] | None, typer.Option(help="Only this method; may be given several times.")]
+Results = Annotated[Path, typer.Option(help="Folder of the results, a file of JSON lines per suite.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time. More than 1 disturbs the times.")]
+Quick = Annotated[
+    bool,
+    typer.Option(help=f"{QUICK_ROWS} rows and {QUICK_SEEDS} seeds, in a file of their own: a rehearsal."),
+]
+
+RESULTS = Path("benchmarks/results")
+
+
+@app.command()
+def paper(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Run every method of the paper's Tables 2 and 3, and show ours beside the paper's.
+
+    Examples:
+
+    * `coterie bench paper --quick` rehearses in minutes.
+
+    * `coterie bench paper --only-data uci --seeds 3` runs one data set.
+
+    * `coterie bench paper --only-method Coterie --only-method MVSC-B` compares two methods.
+    """
+    run_suite("paper", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def leaderboard(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Compare what one could choose today, also on views that are weak, noisy, missing or badly scaled.
+
+    Examples:
+
+    * `coterie bench leaderboard --only-data weak --only-data noise` needs no files.
+
+    * `coterie bench leaderboard --data-home ~/data --jobs 2` is quicker; its times are not to be
+    trusted.
+    """
+    run_suite("leaderboard", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def landmarks(
+    data_home: DataHome = None,
+    seeds: Seeds = 3,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Measure with 100 to 1,000 landmarks, and draw ACC and NMI against them.
+
+    Examples:
+
+    * `coterie bench landmarks --only-data uci --seeds 1` takes about a minute.
+    """
+    # A landmark is a row, so a rehearsal needs at least as many rows as the most landmarks.
+    rows = 1000 if quick else None
+    run_suite("landmarks", data_home, seeds, only_data, only_method, results, jobs, quick, rows)
+
+
+@app.command()
+def tables(
+    results: Results = RESULTS,
+    write: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files whose tables to rewrite. Default: README.md and docs/*.md."),
+    ] = None,
+    latex: Annotated[
+        Path | None,
+        typer.Option(help="Also write the tables in LaTeX, one file each, to this folder."),
+    ] = None,
+) -> None:
+    """Rewrite the tables of README and docs from the results, and draw the figure.
+
+    A table stands between `<!-- table:NAME -->` and `<!-- /table:NAME -->`.
+
+    Examples:
+
+    * `coterie bench tables` rewrites README.md and docs/*.md.
+
+    * `coterie bench tables --latex paper/` adds files for LaTeX.
+    """
+    from coterie.bench import landmarks_figure, read_records, rewrite_tables, tables_of
+    from coterie.bench.tables import latex as as_latex
+
+    records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard")}
+    found = tables_of(records)
+    if not found:
+        typer.echo(f"No results in {results}. Run `coterie bench paper` first.", err=True)
+        raise typer.Exit(1)
+    targets = write or [path for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()]
+    changed = rewrite_tables(targets, found)
+    for name, table in found.items():
+        if latex is not None:
+            latex.mkdir(parents=True, exist_ok=True)
+            (latex / f"{name}.tex").write_text(as_latex(table) + "\n", encoding="utf-8")
+    curves = read_records(results / "landmarks.jsonl")
+    if curves:
+        for ending in ("png", "svg"):
+            landmarks_figure(curves, results / f"landmarks.{ending}")
+    typer.echo(f"{len(found)} tables: {', '.join(found)}.")
+    typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
+
+
+def run_suite(
+    suite: str,
+    data_home: Path | None,
+    seeds: int,
+    only_data: list[str] | None,
+    only_method: list[str] | None,
+    results: Path,
+    jobs: int,
+    quick: bool,
+    rows: int | None = None,
+) -> None:
+    """Run a suite, then show its tables and what was left out."""
+    from coterie.bench import landmarks_figure, plan, read_records, run_all, tables_of
+
+    name = f"{suite}-quick" if quick else suite
+    file = results / f"{name}.jsonl"
+    try:
+        runs = plan(
+            suite,
+            range(min(seeds, QUICK_SEEDS) if quick else seeds),
+            only_data=only_data or (),
+            only_method=only_method or (),
+            rows=rows or (QUICK_ROWS if quick else None),
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    try:
+        summary = run_all(runs, file, data_home=data_home, jobs=jobs)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. What was measured is in {file}; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    records = read_records(file)
+    for table in tables_of({suite: records}).values():
+        show(table)
+    if suite == "landmarks" and records:
+        typer.echo(f"Figure: {landmarks_figure(records, file.with_suffix('.png'))}")
+    typer.echo(f"{summary.measured} measured, {summary.known} known before: {file}")
+    for reason in summary.missing.values():
+        typer.echo(f"Left out, {reason}", err=True)
+    for reason in summary.failed:
+        typer.echo(f"Failed: {reason}", err=True)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def show(table) -> None:
+    """Print a table."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.caption, title_justify="left")
+    for number, heading in enumerate(table.header):
+        shown.add_column(heading, justify="right" if number else "left", no_wrap=number == 0)
+    for row in table.rows:
+        shown.add_row(*row)
+    Console().print(shown)

@@ -1,0 +1,12 @@
+"""The methods that Coterie is measured against, each as its authors published it, built from the same rooms."""
+
+from __future__ import annotations
+
+from coterie.peers.concat_lsc import ConcatLSC
+from coterie.peers.exact import ExactGuidedCoTraining
+from coterie.peers.kmeans import ConcatKMeans
+from coterie.peers.lsc import LSC
+from coterie.peers.mvscb import MVSCB
+from coterie.peers.spectral import SC
+
+__all__ = ["LSC", "MVSCB", "SC", "ConcatKMeans", "ConcatLSC", "ExactGuidedCoTraining"]

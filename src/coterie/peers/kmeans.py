@@ -1,0 +1,67 @@
+"""k-means on all views side by side: what most people would try first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.cluster import KMeans
+
+from coterie.peers._common import Peer, prepared_table, side_by_side
+from coterie.validation import check_choice, check_int
+
+SCALINGS = ("none", "block", "half", "standard")
+
+
+class ConcatKMeans(Peer):
+    """scikit-learn's k-means on all views side by side.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    scaling : "none", "block", "half" or "standard", default="none"
+        What is done to each view first: nothing; centring and unit mean squared norm; that after
+        dividing every column by the root of its standard deviation; or by the standard deviation
+        itself.
+    n_init : int, default=10
+        Restarts.
+    random_state : int, RandomState or None, default=None
+        Seed of the restarts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    cluster_centers_ : ndarray
+        The means, in the scaled columns of all views.
+
+    References
+    ----------
+    S. Lloyd: Least squares quantization in PCM. IEEE Transactions on Information Theory 28 (1982).
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import ConcatKMeans
+    >>> data = make_views(300, n_clusters=3, separation=8, random_state=0)
+    >>> labels = ConcatKMeans(3, scaling="block", random_state=0).fit_predict(data.views)
+    >>> clustering_accuracy(data.target, labels) > 0.9
+    True
+    """
+
+    def __init__(self, n_clusters=8, *, scaling="none", n_init=10, random_state=None):
+        self.n_clusters = n_clusters
+        self.scaling = scaling
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ConcatKMeans:
+        check_choice("ConcatKMeans", "scaling", self.scaling, SCALINGS)
+        check_int("ConcatKMeans", "n_init", self.n_init, low=1)
+        views = self._read_views(X)
+        table = side_by_side([prepared_table(view, self.scaling) for view in views])
+        model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
+        self.labels_ = model.fit_predict(table)
+        self.cluster_centers_ = model.cluster_centers_
+        return self

@@ -1,0 +1,283 @@
+"""The harness: resuming after a kill, records, tables worked out by hand, markers, the figure."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from coterie.bench import append_record, landmarks_figure, plan, read_records, rewrite_tables, run_all
+from coterie.bench import data as bench_data
+from coterie.bench.figure import landmark_curves
+from coterie.bench.records import record_key
+from coterie.bench.suites import Method, Run, make_estimator
+from coterie.bench.tables import (
+    Table,
+    latex,
+    leaderboard_table,
+    markdown,
+    paper_table,
+    paper_targets,
+    replace_tables,
+    summarise,
+)
+from coterie.cli.bench import app
+
+SECRETS = (os.getcwd(), os.path.expanduser("~"), sys.prefix)
+
+
+def record(method="Coterie", data="uci", seed=0, acc=0.5, **more):
+    found = {"method": method, "data": data, "seed": seed, "ACC": acc, "NMI": acc, "seconds": 1.0}
+    return {**found, "settings": {"n_landmarks": 600}, **more}
+
+
+# -- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_cut_off_is_forgotten_and_the_next_one_is_whole(tmp_path):
+    path = tmp_path / "deep" / "results.jsonl"
+    append_record(path, record(seed=0))
+    append_record(path, record(seed=1))
+    with open(path, "ab") as file:
+        file.write(b'{"method": "Coter')
+    assert [r["seed"] for r in read_records(path)] == [0, 1]
+    append_record(path, record(seed=2))
+    assert [r["seed"] for r in read_records(path)] == [0, 1, 2]
+    assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(record()) + "\nnonsense\n")
+    with pytest.raises(ValueError, match="line 2 is not a record"):
+        read_records(path)
+
+
+def test_runs_and_their_records_have_the_same_key(tmp_path):
+    (run,) = plan("leaderboard", [3], only_data=["weak"], only_method=["k-means, half"], rows=100)
+    path = tmp_path / "results.jsonl"
+    append_record(path, {**record("k-means, half", "weak", 3), "settings": run.settings()})
+    assert record_key(read_records(path)[0]) == run.key()
+
+
+def test_other_settings_are_another_run():
+    runs = [Run(Method("a", "LSC", {"view": v}), "uci", 0) for v in (0, 1)]
+    assert runs[0].key() != runs[1].key()
+    assert runs[0].key() != Run(runs[0].method, "uci", 0, rows=10).key()
+
+
+# -- suites ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_method_of_every_suite_can_be_made():
+    for suite in ("paper", "leaderboard", "landmarks"):
+        for run in plan(suite, [0]):
+            model = make_estimator(run.method, 5, run.seed)
+            assert model.n_clusters == 5
+            json.dumps(run.settings())
+
+
+def test_the_paper_suite_has_every_row_of_the_paper():
+    targets = {(method, column) for _, method, column in paper_targets()}
+    ours = {(run.method.name, bench_data.DATA[run.data].paper) for run in plan("paper", [0])}
+    assert {t for t in targets if t[1] in ("UCI", "USPS", "MNIST")} <= ours
+
+
+@pytest.mark.parametrize(("kind", "asked"), [("data set", {"only_data": ["x"]}), ("method", {"only_method": ["x"]})])
+def test_an_unknown_name_is_refused_with_those_that_there_are(kind, asked):
+    with pytest.raises(ValueError, match=f"has no {kind} 'x'. It has: "):
+        plan("paper", [0], **asked)
+
+
+@pytest.mark.parametrize("name", ["digits", "weak", "scaled", "duplicated", "missing", "noise"])
+def test_data_that_needs_no_files_has_the_views_it_claims(name):
+    data = bench_data.load_data(name, rows=50)
+    assert len(data.views) == bench_data.DATA[name].n_views
+    assert {len(view) for view in data.views.values()} == {50}
+
+
+def test_data_on_disk_has_the_views_it_claims(data_folder):
+    for name in ("uci", "reuters_1200", "scene15", "100leaves", "bbcsport", "citeseer"):
+        data = bench_data.load_data(name, data_folder, rows=20)
+        assert len(data.views) == bench_data.DATA[name].n_views, name
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+def test_missing_data_is_reported_and_the_rest_runs(tmp_path):
+    runs = [
+        Run(Method("k-means", "ConcatKMeans"), "scene15", 0),
+        Run(Method("k-means", "ConcatKMeans"), "weak", 0, rows=100),
+        Run(Method("broken", "LSC", {"view": 99}), "weak", 0, rows=100),
+    ]
+    summary = run_all(runs, tmp_path / "r.jsonl", data_home=tmp_path, progress=False)
+    assert summary.measured == 1
+    assert list(summary.missing) == ["scene15"]
+    assert len(summary.failed) == 1
+    assert "The 'view' parameter of LSC" in summary.failed[0]
+    (found,) = read_records(tmp_path / "r.jsonl")
+    assert found["seconds"] > 0
+    assert 0 <= found["peak_mb"] < 1000
+    assert found["machine"]["cores"] >= 1
+    assert set(found["versions"]) == {"python", "numpy", "scipy", "scikit-learn", "numba"}
+    assert not any(secret in json.dumps(found) for secret in (*SECRETS, os.uname().nodename))
+
+
+COMMAND = [
+    *(sys.executable, "-c", "from coterie.cli.bench import app; app()", "leaderboard"),
+    *("--only-data", "weak", "--only-method", "k-means, half", "--seeds", "8", "--results"),
+]
+
+
+def test_a_killed_run_goes_on_where_it_was_and_repeats_nothing(tmp_path):
+    file = tmp_path / "leaderboard.jsonl"
+    first = subprocess.Popen([*COMMAND, str(tmp_path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(read_records(file)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    before = read_records(file)
+    assert 2 <= len(before) < 8
+    again = subprocess.run([*COMMAND, str(tmp_path)], capture_output=True, text=True, check=True)
+    after = read_records(file)
+    assert after[: len(before)] == before
+    assert sorted(r["seed"] for r in after) == list(range(8))
+    assert f"{8 - len(before)} measured, {len(before)} known before" in again.stdout
+    bytes_then = file.read_bytes()
+    third = subprocess.run([*COMMAND, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "0 measured, 8 known before" in third.stdout
+    assert file.read_bytes() == bytes_then
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def test_cells_are_mean_and_sample_deviation():
+    cells = summarise([record(seed=s, acc=a) for s, a in enumerate((0.9, 0.8, 1.0))], "ACC")
+    cell = cells["Coterie", "uci"]
+    assert (cell.mean, cell.sd, cell.n_seeds) == (pytest.approx(0.9), pytest.approx(0.1), 3)
+
+
+def test_the_settings_measured_last_count():
+    old = [record(seed=s, acc=0.1, settings={"n_landmarks": 1}) for s in (0, 1)]
+    cells = summarise([*old, record(seed=0, acc=0.7), record(seed=1, acc=0.9)], "ACC")
+    assert cells["Coterie", "uci"].mean == pytest.approx(0.8)
+
+
+def test_the_paper_table_puts_ours_beside_the_papers():
+    records = [
+        record("Guided co-training", "uci", 0, 0.960),
+        record("Guided co-training", "uci", 1, 0.964),
+        record("Coterie", "reuters_1200", 0, 0.5),
+    ]
+    assert markdown(paper_table(records, "ACC")).splitlines() == [
+        "| method | UCI | Reuters 1200 |",
+        "| --- | --- | --- |",
+        "| SC(1) | - (0.744) |  |",
+        "| SC(2) | - (0.776) |  |",
+        "| SC(3) | - (0.930) |  |",
+        "| SC(4) | - (0.376) |  |",
+        "| SC(5) | - (0.940) |  |",
+        "| SC(6) | - (0.725) |  |",
+        "| ConcatLSC | - (0.758) |  |",
+        "| MVSC-B | - (0.945) |  |",
+        "| Guided co-training | 0.962 ± 0.003 (0.967) |  |",
+        "| Coterie |  | 0.500 |",
+    ]
+
+
+def test_latex_escapes_what_it_must():
+    table = Table("ACC & more", ("method", "UCI"), (("k_means", "0.962 ± 0.003 (0.967)"),))
+    assert r"k\_means & 0.962 $\pm$ 0.003 (0.967) \\" in latex(table)
+    assert r"\caption{ACC \& more}" in latex(table)
+    assert r"\begin{tabular}{lr}" in latex(table)
+
+
+def test_the_leaderboard_is_sorted_and_merges_single_views():
+    scores = {"SC(1)": 0.2, "SC(2)": 0.6, "Coterie": 0.9, "MVSC-B": 0.5}
+    table = leaderboard_table([record(m, "weak", 0, a) for m, a in scores.items()], "NMI")
+    assert table.header == ("method", "Weak views", "mean")
+    assert table.rows == (
+        ("Coterie", "0.900", "0.900"),
+        ("LSC, best view", "0.600", "0.600"),
+        ("MVSC-B", "0.500", "0.500"),
+        ("LSC, mean view", "0.400", "0.400"),
+    )
+
+
+def test_tables_go_between_their_markers_again_and_again(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- table:a -->\nold\n<!-- /table:a -->\n<!-- table:b -->\nkept\n<!-- /table:b -->\n")
+    tables = {"a": Table("", ("method", "x"), (("one", r"\1"),))}
+    assert rewrite_tables([page], tables) == [page]
+    once = page.read_text()
+    assert once == (
+        "above\n<!-- table:a -->\n| method | x |\n| --- | --- |\n| one | \\1 |\n<!-- /table:a -->\n"
+        "<!-- table:b -->\nkept\n<!-- /table:b -->\n"
+    )
+    assert rewrite_tables([page], tables) == []
+    assert page.read_text() == once
+
+
+def test_a_marker_that_is_not_closed_is_an_error():
+    with pytest.raises(ValueError, match="the marker <!-- table:a --> is not closed"):
+        replace_tables("<!-- table:a -->\n", {})
+
+
+# -- figure and command line -----------------------------------------------------------------------------------------
+
+
+def landmark_records():
+    rng = np.random.default_rng(0)
+    return [
+        record("Coterie", "uci", seed, float(rng.uniform(0.8, 0.9)), settings={"n_landmarks": p})
+        for p in (200, 100)
+        for seed in (0, 1)
+    ]
+
+
+def test_curves_are_means_over_seeds_in_order_of_landmarks():
+    records = landmark_records()
+    curve = landmark_curves(records, "ACC")["uci", "Coterie"]
+    assert curve.landmarks == (100, 200)
+    assert curve.means[0] == pytest.approx((records[2]["ACC"] + records[3]["ACC"]) / 2)
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_the_figure_is_an_image(tmp_path, ending, start):
+    path = landmarks_figure(landmark_records(), tmp_path / f"landmarks.{ending}")
+    assert path.read_bytes().startswith(start)
+
+
+def test_tables_command_rewrites_files_and_writes_latex(tmp_path):
+    append_record(tmp_path / "paper.jsonl", record("Coterie", "uci", 0, 0.97))
+    page = tmp_path / "README.md"
+    page.write_text("<!-- table:paper_acc -->\n<!-- /table:paper_acc -->\n")
+    arguments = ["tables", "--results", str(tmp_path), "--write", str(page), "--latex", str(tmp_path / "tex")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "| Coterie | 0.970 |" in page.read_text()
+    assert r"Coterie & 0.970 \\" in (tmp_path / "tex" / "paper_acc.tex").read_text()
+
+
+def test_commands_say_what_is_wrong(tmp_path):
+    nothing = CliRunner().invoke(app, ["tables", "--results", str(tmp_path)])
+    assert nothing.exit_code == 1
+    unknown = CliRunner().invoke(app, ["paper", "--only-data", "x", "--results", str(tmp_path)])
+    assert unknown.exit_code == 2
+
+
+def test_help_teaches_with_examples():
+    for command in ("paper", "leaderboard", "landmarks", "tables"):
+        result = CliRunner().invoke(app, [command, "--help"])
+        assert result.exit_code == 0
+        assert f"coterie bench {command}" in result.output
