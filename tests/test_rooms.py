@@ -244,6 +244,31 @@ def test_graph_spectrum_is_the_svd(rng, drop_first):
     assert not found.basis[3].any()
 
 
+@pytest.mark.parametrize("n_pieces", [1, 3, 40])
+def test_iterated_eigenpairs_are_the_exact_ones(rng, n_pieces):
+    """Also for graphs in many pieces, whose largest eigenvalue comes many times."""
+    from scipy.linalg import eigh
+
+    from coterie.spectra import filtered_subspace
+
+    size, count = 480, 20
+    homes = np.arange(size) % n_pieces
+    gram = np.zeros((size, size))
+    for group in range(n_pieces):
+        mine = np.flatnonzero(homes == group)
+        Z = rng.random((3 * len(mine), len(mine))) * (rng.random((3 * len(mine), len(mine))) < 0.1)
+        Z[: len(mine)] += np.eye(len(mine))
+        Z /= np.maximum(Z.sum(axis=1, keepdims=True), 1e-12)
+        gram[np.ix_(mine, mine)] = Z.T @ Z
+    roots = gram.sum(axis=1) ** -0.5
+    matrix = gram * roots * roots[:, None]
+    values, vectors = filtered_subspace(matrix, count)
+    exact = eigh(matrix, eigvals_only=True)[::-1][:count]
+    np.testing.assert_allclose(values, exact, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=1e-9)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)
+
+
 def test_weights_of_graphs(rng):
     """A graph of weight zero has no say, and a heavy one decides."""
     bases = [np.linalg.qr(rng.standard_normal((50, 3)))[0] for _ in range(2)]

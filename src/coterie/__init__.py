@@ -10,14 +10,15 @@ __version__ = "0.1.0"
 # Names are looked up when they are first used: importing the package is quick and loads no heavy library.
 _HOMES = {
     "GuidedCoTraining": "coterie.estimator",
+    "suggest_k": "coterie.estimator",
 }
 _ROOMS = ("datasets", "features", "metrics", "peers")
 
-__all__ = ["GuidedCoTraining", "__version__", "datasets", "features", "metrics", "peers"]
+__all__ = ["GuidedCoTraining", "__version__", "datasets", "features", "metrics", "peers", "suggest_k"]
 
 if TYPE_CHECKING:
     from coterie import datasets, features, metrics, peers
-    from coterie.estimator import GuidedCoTraining
+    from coterie.estimator import GuidedCoTraining, suggest_k
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,9 @@ from coterie.rows import Rows
 from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum
 from coterie.threads import in_order
 
+# What a graph counts at least: the consensus can tell noise from structure better than any one graph's vectors can.
+LEAST_TRUST = 0.05
+
 
 @dataclass(frozen=True)
 class CoTrainingSettings:
@@ -23,12 +26,14 @@ class CoTrainingSettings:
     n_components: int  # k, columns of U*
     n_vectors: int  # r, singular vectors that every graph brings
     drop_first: bool  # whether a graph's first vector is left out
-    diffuse: bool  # whether vectors are weighted by their singular values
+    diffusion: int  # vectors are weighted by their singular values to this power
     unit: bool  # whether each graph's rows are made unit before they are merged
     cosine: bool  # guide by the cosine of u*_i and u*_j instead of their inner product
     max_iter: int
     tol: float
+    consensus_power: float  # directions of U* are weighted by their share of the largest eigenvalue to this power
     graph_weights: np.ndarray  # (G,)
+    trust: bool  # whether graphs whose vectors are localised count less
     n_threads: int = 1  # for the small eigenproblems
 
 
@@ -46,6 +51,7 @@ class AugmentedView:
     """U* of one round, and what it was made of."""
 
     basis: Basis
+    weights: np.ndarray  # (G,) how much each graph counted
     spectra: tuple[Spectrum, ...]
     consensus: Consensus
     outer: np.ndarray  # (G r, G r): H
@@ -77,9 +83,11 @@ def cotrain(
     guides: list[Guide] = []
     history: list[Round] = []
     before = None
+    weights = None
     while True:
         started = time.perf_counter()
-        view = augmented_view(rows, landmarks, bounds, settings)
+        view = augmented_view(rows, landmarks, bounds, settings, weights)
+        weights = view.weights
         anchors = view.basis(landmarks, bounds).astype(np.float64)  # (p, k)
         change = relative_change(before, anchors)
         agreement = held_share(view, settings)
@@ -94,17 +102,52 @@ def cotrain(
         before = anchors
 
 
-def augmented_view(rows: Rows, landmarks: Block, bounds: np.ndarray, settings: CoTrainingSettings) -> AugmentedView:
-    """Solve Eq. (6): the k directions that are closest to the bases of all graphs."""
+def augmented_view(
+    rows: Rows,
+    landmarks: Block,
+    bounds: np.ndarray,
+    settings: CoTrainingSettings,
+    weights: np.ndarray | None = None,
+) -> AugmentedView:
+    """Solve Eq. (6): the k directions that are closest to the bases of all graphs.
+
+    ``weights`` of the graphs are those of the first round, once they are known: guided graphs are not judged again.
+    """
     grams = sum_grams(rows, len(landmarks.indices), bounds)  # (G, p, p)
     solve = partial(
-        graph_spectrum, n_components=settings.n_vectors, drop_first=settings.drop_first, diffuse=settings.diffuse
+        graph_spectrum,
+        n_components=settings.n_vectors,
+        drop_first=settings.drop_first,
+        diffusion=settings.diffusion,
     )
     spectra = tuple(in_order(solve, grams, settings.n_threads))
     own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
+    if weights is None:
+        weights = settings.graph_weights
+        if settings.trust:
+            weights = weights * graph_trust(rows, own[:, :, : settings.n_components], bounds)
     outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
-    shared = consensus(outer, settings.graph_weights, settings.n_components)
-    return AugmentedView(Basis(own, shared.rotation.astype(own.dtype), settings.unit), spectra, shared, outer)
+    shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
+    basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
+    return AugmentedView(basis, weights, spectra, shared, outer)
+
+
+def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return how far each graph can be trusted, from its own vectors alone: about 1, or less where they are localised.
+
+    A vector that tells one of k like clusters from the rest lives on a k-th of the rows. Vectors that live on far fewer
+    have found a clump of near-duplicates or a few rows that the graph hardly joins to the others, not a cluster.
+    """
+    n_graphs, _, k = bases.shape
+
+    def add(block: Block, total: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        cpu.power_sums(block.indices, block.weights, bounds, bases, *total)
+
+    squares, fourths, counts = rows.sum(
+        add, lambda: (np.zeros((n_graphs, k)), np.zeros((n_graphs, k)), np.zeros(n_graphs))
+    )
+    lived_on = squares**2 / np.maximum(fourths * counts[:, None], np.finfo(float).tiny)  # (G, k), share of the rows
+    return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
 
 
 def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> np.ndarray:

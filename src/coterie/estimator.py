@@ -30,18 +30,35 @@ from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_l
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare
 from coterie.progress import Progress
-from coterie.rowmap import LOCAL, GraphMap, RowMap, check_table, unit_embedding
+from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_table, unit_embedding
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
+from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_choice, check_int, check_real, per_view, refuse
 from coterie.views import ViewBlock, Views, as_views, check_overlap, check_widths, match_views
 
-DEFAULT_LANDMARKS = 600
 BLOCK_ROWS = 8192
 
-# Neighbours of the default graphs: near enough to follow the shape of a cluster, and far enough to see past noise.
-SCALES = (5, 20)
+
+@dataclass(frozen=True)
+class Scale:
+    """Landmarks and neighbours that suit a number of rows."""
+
+    most_rows: float
+    n_landmarks: int
+    n_neighbors: tuple[int, ...]
+
+
+# Near neighbours follow the shape of clusters. Where rows are few, a wide scale sees past noise; where they are many,
+# more landmarks keep the answer the same from seed to seed; and for very many, one scale and fewer landmarks must do,
+# since what is kept of a row is its neighbours, and what it costs is its distances to the landmarks.
+SCALES = (
+    Scale(20_000, 1000, (5, 10, 80)),
+    Scale(200_000, 1500, (5, 10)),
+    Scale(np.inf, 1000, (10,)),
+)
+PUBLISHED = Scale(np.inf, 600, (8,))
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,16 @@ class RowRange:
         return self.views.read(slice(self.first_row, self.stop))
 
 
+@dataclass(frozen=True)
+class Graphs:
+    """Every row joined to its nearest landmarks: what the rounds start from."""
+
+    rows: Rows  # blocks of neighbours
+    landmark_block: Block  # the landmarks' own neighbours
+    graph_map: GraphMap
+    landmarks: np.ndarray  # (p,) row numbers
+
+
 class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster rows that are seen through several views, and assign new rows exactly.
 
@@ -66,12 +93,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
+    n_clusters : int or "auto", default=8
+        Number of clusters, k. "auto" takes the number that the graphs speak for most; ``k_suggestion_`` shows why.
     views : dict or list of column selections, default=None
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks, p. "auto" is 600, or all rows where they are fewer.
+        Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows), or all rows where they are fewer.
     n_neighbors : int, list of int or "auto", default="auto"
         Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
         one search.
@@ -93,14 +120,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         they are. A dict or list gives one per view.
     metric : "auto", "euclidean" or "cosine", default="auto"
         Distance between rows; "auto" follows ``scaling``. A dict or list gives one per view.
-    view_weights : dict or list of numbers, default=None
-        How much each view counts in the augmented view; None is 1 for all. The concatenation counts 1.
+    view_weights : "auto", number, dict or list of numbers, default="auto"
+        How much each view counts in the augmented view. "auto" trusts a view's graphs less where their singular vectors
+        live on a few rows only, as happens to graphs of noisy views; 1 treats all alike.
     basis : "diffusion" or "subspace", default="diffusion"
-        What every graph brings to the augmented view: its k first singular vectors, as published ("subspace"); or 2k
-        vectors behind the first, each weighted by its singular value, as rows of length one.
+        What every graph brings to the augmented view: its k first singular vectors, as published ("subspace"); or 3k/2
+        vectors behind the first, each weighted by its squared singular value, as rows of length one.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
-    max_iter : int, default=3
+    max_iter : int, default=2
         Rounds at most. One round is no guiding at all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
@@ -130,6 +158,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of every row.
+    n_clusters_ : int
+        Number of clusters.
+    k_suggestion_ : KSuggestion
+        The evidence for numbers of clusters; only with ``n_clusters="auto"``.
     embedding_ : ndarray of shape (n, n_components)
         Rows of the augmented view, each of length one; only with ``store_embedding``.
     confidence_ : ndarray of shape (n,)
@@ -184,10 +216,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         bandwidth="local",
         scaling="auto",
         metric="auto",
-        view_weights=None,
+        view_weights="auto",
         basis="diffusion",
         guide="cosine",
-        max_iter=3,
+        max_iter=2,
         tol=1e-3,
         n_components=None,
         drop_first=None,
@@ -240,14 +272,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         published = {
             "n_landmarks": "auto",
-            "n_neighbors": 8,
+            "n_neighbors": "auto",
             "landmarks": "kmedoids",
             "neighbors": "view",
             "concatenation": False,
             "bandwidth": "median",
             "scaling": "none",
             "metric": "euclidean",
-            "view_weights": None,
+            "view_weights": 1.0,
             "basis": "subspace",
             "guide": "inner",
             "max_iter": 10,
@@ -277,29 +309,22 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with one_thread_per_block():
             views = self._read_views(X)
-            p = self._count_landmarks(views.n_rows)
-            sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
-            with progress.stage("preparation"):
-                preparations = self._prepare(views, sample, rng)
-            with progress.stage("landmarks"):
-                landmarks = self._choose_landmarks(views, preparations, sample, p, rng)
-                graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
-            with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
-                rows = build_graphs(self._rows(views), graph_map)
-                landmark_block = take_landmarks(views, graph_map, landmarks)
+            most = self._most_clusters(views.n_rows)
+            graphs = self._connect(views, most, rng, progress)
+            with progress.stage("n_clusters"):
+                k = self._settle_k(graphs, most, rng)
             with progress.stage("rounds"):
-                settings = self._settle_rounds(views, graph_map)
                 training = cotrain(
-                    rows,
-                    landmark_block,
-                    graph_map.bounds,
-                    settings,
+                    graphs.rows,
+                    graphs.landmark_block,
+                    graphs.graph_map.bounds,
+                    self._settle_rounds(views, graphs.graph_map, k),
                     lambda number, line: progress.say(describe(number, line)),
                 )
-            self._row_map = RowMap(graph_map, training.guides, training.view.basis)
+            self._row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
-                self._assign(training.rows, rng)
-        self._describe_fit(views, landmarks, training, settings)
+                self._assign(training.rows, k, rng)
+        self._describe_fit(views, graphs.landmarks, training)
         self.timings_ = progress.finish()
         return self
 
@@ -390,7 +415,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
-        check_int(owner, "n_clusters", self.n_clusters, low=1)
+        if self.n_clusters != "auto":
+            check_int(owner, "n_clusters", self.n_clusters, low=1)
         if self.n_landmarks != "auto":
             check_int(owner, "n_landmarks", self.n_landmarks, low=1)
         if self.n_neighbors != "auto":
@@ -415,27 +441,67 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if len(views) == 1 or self.views is not None:
             # scikit-learn's n_features_in_ and feature_names_in_ make sense for one table alone.
             validate_data(self, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
-        if views.n_rows < self.n_clusters:
-            raise ValueError(
-                f"n_samples={views.n_rows} should be >= n_clusters={self.n_clusters}. "
-                "Ask for fewer clusters or pass more rows."
-            )
-        check_overlap(views, self.n_clusters)
         return views
 
-    def _count_landmarks(self, n_rows: int) -> int:
+    def _most_clusters(self, n_rows: int) -> int:
+        """Return the number of clusters, or the largest one that "auto" considers."""
+        if self.n_clusters == "auto":
+            return settle_k_max(type(self).__name__, None, n_rows)
+        if n_rows < self.n_clusters:
+            raise ValueError(
+                f"n_samples={n_rows} should be >= n_clusters={self.n_clusters}. "
+                "Ask for fewer clusters or pass more rows."
+            )
+        return self.n_clusters
+
+    def _connect(self, views: Views, k: int, rng: np.random.Generator, progress: Progress) -> Graphs:
+        """Prepare the views, choose landmarks, and join every row to its nearest ones."""
+        check_overlap(views, k)
+        p = self._count_landmarks(views.n_rows, k)
+        sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
+        with progress.stage("preparation"):
+            preparations = self._prepare(views, sample, k, rng)
+        with progress.stage("landmarks"):
+            landmarks = self._choose_landmarks(views, preparations, sample, p, k, rng)
+            graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
+        with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
+            rows = build_graphs(self._rows(views), graph_map)
+            return Graphs(rows, take_landmarks(views, graph_map, landmarks), graph_map, landmarks)
+
+    def _settle_k(self, graphs: Graphs, most: int, rng: np.random.Generator) -> int:
+        self.n_clusters_ = most
+        if self.n_clusters == "auto":
+            self.k_suggestion_ = suggest_from_graphs(
+                graphs.rows, graphs.graph_map, k_max=most, rng=rng, n_threads=count_threads(self.n_jobs)
+            )
+            self.n_clusters_ = self.k_suggestion_.best
+            if not self.k_suggestion_.is_clear:
+                warnings.warn(
+                    f"The data does not speak clearly for any number of clusters; {self.n_clusters_} was taken. "
+                    "Look at k_suggestion_, and set n_clusters yourself.",
+                    stacklevel=3,
+                )
+        return self.n_clusters_
+
+    def _count_landmarks(self, n_rows: int, k: int) -> int:
         owner = type(self).__name__
         if not isinstance(self.landmarks, str):
             return len(self.landmarks)
         if self.n_landmarks == "auto":
-            return min(n_rows, max(DEFAULT_LANDMARKS, 2 * self.n_clusters))
+            return min(n_rows, max(self._scale(n_rows).n_landmarks, 2 * k))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
-        if self.n_landmarks < self.n_clusters:
-            refuse(owner, "n_landmarks", f"at least n_clusters={self.n_clusters}", self.n_landmarks)
+        if self.n_landmarks < k:
+            refuse(owner, "n_landmarks", f"at least n_clusters={k}", self.n_landmarks)
         return self.n_landmarks
 
-    def _prepare(self, views: Views, sample: np.ndarray, rng: np.random.Generator) -> list[Preparation]:
+    def _scale(self, n_rows: int) -> Scale:
+        """Return the landmarks and neighbours that "auto" stands for."""
+        if self.basis == "subspace":
+            return PUBLISHED
+        return next(scale for scale in SCALES if n_rows <= scale.most_rows)
+
+    def _prepare(self, views: Views, sample: np.ndarray, k: int, rng: np.random.Generator) -> list[Preparation]:
         owner = type(self).__name__
         scalings = per_view(owner, "scaling", self.scaling, views.names, "auto")
         metrics = per_view(owner, "metric", self.metric, views.names, "auto")
@@ -450,7 +516,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                     block.known(),
                     scaling=scaling,
                     metric=metric,
-                    n_clusters=self.n_clusters,
+                    n_clusters=k,
                     dtype=self.dtype,
                     seed=int(rng.integers(2**31)),
                 )
@@ -463,6 +529,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         preparations: list[Preparation],
         sample: np.ndarray,
         n_landmarks: int,
+        k: int,
         rng: np.random.Generator,
     ) -> np.ndarray:
         if not isinstance(self.landmarks, str):
@@ -470,10 +537,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         sample = sample[candidates(views.presence(sample), n_landmarks, rng)]
         rows = concatenated_sample(views, preparations, sample, n_landmarks, rng)  # (s, d)
         chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, count_threads(self.n_jobs))
-        if len(chosen) < self.n_clusters:
-            raise ValueError(
-                f"X has {len(chosen)} distinct rows, fewer than n_clusters={self.n_clusters}. Ask for fewer clusters."
-            )
+        if len(chosen) < k:
+            raise ValueError(f"X has {len(chosen)} distinct rows, fewer than n_clusters={k}. Ask for fewer clusters.")
         if len(chosen) < n_landmarks and self.n_landmarks != "auto":
             warnings.warn(
                 f"Only {len(chosen)} rows are distinct, so there are {len(chosen)} landmarks instead of {n_landmarks}.",
@@ -492,7 +557,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         owner = type(self).__name__
         if self.n_neighbors == "auto":
             # Few rows have few neighbours: no scale may reach half of the landmarks.
-            neighbors = sorted({min(q, max(1, len(landmarks) // 2)) for q in SCALES})
+            wanted = self._scale(views.n_rows).n_neighbors
+            neighbors = sorted({min(q, max(1, len(landmarks) // 2)) for q in wanted})
         else:
             neighbors = scales(self.n_neighbors)
             if max(neighbors) >= max(2, len(landmarks)):
@@ -522,38 +588,44 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
         return MemoryRows(ranges, n_rows=views.n_rows, n_threads=count_threads(self.n_jobs))
 
-    def _settle_rounds(self, views: Views, graph_map: GraphMap) -> CoTrainingSettings:
+    def _settle_rounds(self, views: Views, graph_map: GraphMap, n_clusters: int) -> CoTrainingSettings:
         owner = type(self).__name__
-        given = 1.0 if self.view_weights is None else self.view_weights
-        weights = per_view(owner, "view_weights", given, views.names, 1.0)
+        learned = isinstance(self.view_weights, str)
+        if learned:
+            check_choice(owner, "view_weights", self.view_weights, ("auto",))
+        weights = per_view(owner, "view_weights", 1.0 if learned else self.view_weights, views.names, 1.0)
         for weight in weights:
             check_real(owner, "view_weights", weight, low=0)
         if not any(weights):
             refuse(owner, "view_weights", "above 0 for at least one view", self.view_weights)
-        by_view = np.array([*weights, 1.0])  # the last one is the concatenation's
-        k = self.n_components or self.n_clusters
+        k = self.n_components or n_clusters
         diffusion = self.basis == "diffusion"
+        # All views side by side are evidence of their own, the more so the more views there are.
+        together = np.sqrt(max(1.0, len(views) / 2)) * np.mean(weights)
+        by_view = np.array([*weights, together])  # CONCATENATION is the last one
         return CoTrainingSettings(
             n_components=k,
-            n_vectors=2 * k if diffusion else k,
+            n_vectors=-(-3 * k // 2) if diffusion else k,
             drop_first=diffusion if self.drop_first is None else self.drop_first,
-            diffuse=diffusion,
+            diffusion=2 if diffusion else 0,
             unit=diffusion,
             cosine=self.guide == "cosine",
             max_iter=self.max_iter,
             tol=self.tol,
+            consensus_power=0.25 if diffusion else 0.0,
             graph_weights=by_view[[graph.view for graph in graph_map.graphs]],
+            trust=learned and diffusion,
             n_threads=count_threads(self.n_jobs),
         )
 
-    def _assign(self, rows: Rows, rng: np.random.Generator) -> None:
+    def _assign(self, rows: Rows, k: int, rng: np.random.Generator) -> None:
         bounds = self._row_map.graph_map.bounds
         rows = rows.map(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
         sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))
         self.cluster_centers_ = fit_centroids(
             rows,
             sample,
-            self.n_clusters,
+            k,
             method=self.assign_labels,
             n_init=self.n_init,
             seed=int(rng.integers(2**31)),
@@ -561,13 +633,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = rows.map(lambda block: assign(block, self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
-        self.medoid_indices_ = nearest_rows(found.collect(lambda part: part.nearest), self.labels_, self.n_clusters)
+        self.medoid_indices_ = nearest_rows(found.collect(lambda part: part.nearest), self.labels_, k)
         if self.store_embedding:
             self.embedding_ = rows.collect(lambda block: block)
 
-    def _describe_fit(
-        self, views: Views, landmarks: np.ndarray, training: CoTraining, settings: CoTrainingSettings
-    ) -> None:
+    def _describe_fit(self, views: Views, landmarks: np.ndarray, training: CoTraining) -> None:
         graph_map = self._row_map.graph_map
         names = graph_map.graph_names()
         self.view_names_ = views.names
@@ -576,10 +646,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         }
         self._widths = tuple(view.n_columns for view in views)
         self.landmark_indices_ = landmarks
-        self.view_weights_ = {
-            graph_map.view_name(graph.view): float(weight)
-            for graph, weight in zip(graph_map.graphs, settings.graph_weights, strict=True)
-        }
+        self.view_weights_ = graph_map.mean_by_view(training.view.weights)
         self.singular_values_ = {
             name: spectrum.singular_values for name, spectrum in zip(names, training.view.spectra, strict=True)
         }
@@ -602,6 +669,54 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_widths(views, self._widths)
         with one_thread_per_block():
             return self._rows(views).collect(function)
+
+
+def suggest_k(
+    X: Any,
+    *,
+    k_max: int | None = None,
+    views: Any = None,
+    n_jobs: int | None = -1,
+    random_state: Any = None,
+    **settings: Any,
+) -> KSuggestion:
+    """Suggest how many clusters the rows of X fall into.
+
+    Parameters
+    ----------
+    X : array, frame, or a list, tuple or dict of them
+        Like in :meth:`coterie.GuidedCoTraining.fit`.
+    k_max : int, default=None
+        The largest number of clusters that is tried. None is 40, or a tenth of the rows where that is less.
+    views : dict or list of column selections, default=None
+        Splits the columns of a single table into views.
+    n_jobs : int, default=-1
+        Threads; -1 uses all cores. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn.
+    **settings
+        Other parameters of :class:`coterie.GuidedCoTraining` that say how graphs are built.
+
+    Returns
+    -------
+    KSuggestion
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> data = make_views(400, n_clusters=4, separation=7, random_state=0)
+    >>> suggestion = suggest_k(data.views, k_max=8, random_state=0)
+    >>> suggestion.best, suggestion.is_clear
+    (4, True)
+    """
+    data = as_views(X, views)
+    k_max = settle_k_max("suggest_k", k_max, data.n_rows)
+    model = GuidedCoTraining(k_max, views=views, n_jobs=n_jobs, **settings)
+    model._check_parameters()
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    with one_thread_per_block():
+        graphs = model._connect(data, k_max, rng, Progress(verbose=False))
+        return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=count_threads(n_jobs))
 
 
 def scales(n_neighbors: Any) -> list[Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
@@ -62,13 +61,11 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
-    if sparse.issparse(rows):
-        products = (rows @ rows.T).toarray().astype(np.float64)  # (m, m)
-        norms = products.diagonal()
-        squares = norms[:, None] + norms - 2 * products
-        distances = np.sqrt(np.maximum(squares[np.triu_indices(len(norms), 1)], 0))
-    else:
-        distances = pdist(rows)  # (m (m - 1) / 2,)
+    products = rows @ rows.T
+    products = (products.toarray() if sparse.issparse(rows) else products).astype(np.float64)  # (m, m)
+    norms = products.diagonal()
+    squares = norms[:, None] + norms - 2 * products
+    distances = np.sqrt(np.maximum(squares[np.triu_indices(len(norms), 1)], 0))  # (m (m - 1) / 2,)
     if not len(distances):
         return 1.0
     return float(np.median(distances)) or float(np.mean(distances)) or 1.0

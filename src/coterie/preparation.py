@@ -24,7 +24,7 @@ METRICS = ("auto", "euclidean", "cosine")
 EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 
 # Fitting looks at no more numbers of a view than this.
-SAMPLE_NUMBERS = 16_000_000
+SAMPLE_NUMBERS = 4_000_000
 
 # -- what is seen in a view; each line was a choice between variants on many data sets (docs/preparation) --
 
@@ -257,21 +257,21 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
     """Tame skew or heavy tails, give columns of unlike units the same say, keep the directions of most variance."""
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
-    values = run(steps, rows).astype(np.float64)
-    steps += tail_steps(values)
     values = run(steps, rows.astype(np.float64))
+    tails = tail_steps(values)
+    values = run(tails, values)
     moments = column_moments(values)
     varies = moments.varies()
     if not varies.any():
-        return [*steps, Columns(moments.mean, np.zeros(len(varies)))]
-    scale = np.where(varies, column_scale(values, moments, varies) ** -unit_exponent(values, moments, varies), 0.0)
-    steps.append(Columns(None if cosine else moments.mean, scale))
+        return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
+    scale = column_scale(values, moments, varies)  # (d,)
+    level: list[Step] = [Columns(None if cosine else moments.mean, unit_powers(scale, varies))]
     if cosine:
-        steps.append(UnitRows())
+        level.append(UnitRows())
     rank = min(max(20, 2 * n_clusters), 200)
     if min(values.shape) > rank:
-        steps.append(Project(top_directions(run(steps, rows.astype(np.float64)), rank, seed)))
-    return steps
+        level.append(Project(top_directions(run(level, values).astype(np.float32), rank, seed)))
+    return [*steps, *tails, *level]
 
 
 def tail_steps(values: np.ndarray) -> list[Step]:
@@ -280,16 +280,17 @@ def tail_steps(values: np.ndarray) -> list[Step]:
     varies = moments.varies()
     if not varies.any():
         return []
-    gaps = (values[:, varies] - moments.mean[varies]) / moments.std[varies]  # (n, varying)
+    gaps = ((values[:, varies] - moments.mean[varies]) / moments.std[varies]).astype(np.float32)  # (n, varying)
+    squares = gaps * gaps
     steps: list[Step] = []
-    if values.min() >= 0 and np.median(np.mean(gaps**3, axis=0)) > SKEWED:
+    if values.min() >= 0 and np.median(np.mean(squares * gaps, axis=0)) > SKEWED:
         whole = np.mean(values == np.rint(values)) >= COUNTS
         if whole and values.shape[1] >= SPARSE_COLUMNS:
             totals = values.sum(axis=1)
             steps.append(CommonTotal(float(np.median(totals[totals > 0]))))
             values = steps[0](values)
         steps.append(LogScale(float(np.median(values[values > 0]))))
-    elif np.median(np.mean(gaps**4, axis=0)) > HEAVY_TAILS:
+    elif np.median(np.mean(squares * squares, axis=0)) > HEAVY_TAILS:
         middle = np.median(values, axis=0)  # (d,)
         robust = np.quantile(np.abs(values - middle), 0.9, axis=0) / 1.645  # the standard deviation of a Gaussian
         width = CLIP * np.where(robust > 0, robust, moments.std)
@@ -306,10 +307,11 @@ def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray)
     return np.where(varies, moments.std / np.sqrt(active), 1.0)
 
 
-def unit_exponent(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> float:
-    """Return how much of the columns' scales to divide out: 0 where they seem to share a unit, 1 where they cannot."""
-    low, high = np.quantile(column_scale(values, moments, varies)[varies], [0.05, 0.95])
-    return float(np.clip((np.log10(high / low) - ALIKE) / (UNLIKE - ALIKE), 0, 1))
+def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
+    """Return the factors of columns, 0 for constant ones: 1 where columns share a unit, 1 / scale where they cannot."""
+    low, high = np.quantile(scale[varies], [0.05, 0.95])
+    exponent = np.clip((np.log10(high / low) - ALIKE) / (UNLIKE - ALIKE), 0, 1)
+    return np.where(varies, scale**-exponent, 0.0)  # (d,)
 
 
 # -- statistics ---------------------------------------------------------------------------------------------------

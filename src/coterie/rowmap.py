@@ -37,7 +37,6 @@ class Graph:
     n_neighbors: int
     bandwidth: float  # sigma of the Gaussian, or LOCAL
     shared: bool = False  # neighbours are chosen over all views instead of this one
-    candidates: np.ndarray | None = None  # landmarks that may be neighbours; None: all of them
 
     @property
     def search(self) -> int:
@@ -112,6 +111,13 @@ class GraphMap:
             for graph in self.graphs
         ]
 
+    def mean_by_view(self, values: np.ndarray) -> dict[str, float]:
+        """Return the mean of a number per graph over each view's graphs, the concatenation's included."""
+        found: dict[str, list[float]] = {}
+        for graph, value in zip(self.graphs, values, strict=True):
+            found.setdefault(self.view_name(graph.view), []).append(float(value))
+        return {name: float(np.mean(parts)) for name, parts in found.items()}
+
     def connect(self, views: Sequence[ViewBlock], first_row: int = 0) -> Block:
         """Return the neighbours of some rows; ``first_row`` is only for error messages."""
         n = views[0].data.shape[0]
@@ -121,10 +127,17 @@ class GraphMap:
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
             distances = self._distances(views, tile, first_row + start)
-            for g, graph in enumerate(self.graphs):
-                columns = slice(self.bounds[g], self.bounds[g + 1])
-                self._neighbours(graph, distances, indices[tile, columns], weights[tile, columns])
+            for numbers in self.searches.values():
+                self._neighbours(numbers, distances, indices[tile], weights[tile])
         return Block(indices, weights)
+
+    @cached_property
+    def searches(self) -> dict[int, list[int]]:
+        """The graphs that choose neighbours by the same distances: a smaller scale is a prefix of a larger one."""
+        found: dict[int, list[int]] = {}
+        for g, graph in enumerate(self.graphs):
+            found.setdefault(graph.search, []).append(g)
+        return found
 
     def _distances(self, views: Sequence[ViewBlock], tile: slice, first_row: int) -> dict[int, np.ndarray]:
         """Return squared distances of a tile's rows to all landmarks, per view that some graph looks at."""
@@ -153,20 +166,26 @@ class GraphMap:
         return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
 
     def _neighbours(
-        self,
-        graph: Graph,
-        distances: dict[int, np.ndarray],
-        indices: np.ndarray,
-        weights: np.ndarray,
+        self, numbers: list[int], distances: dict[int, np.ndarray], indices: np.ndarray, weights: np.ndarray
     ) -> None:
-        candidates = graph.candidates
-        if candidates is None:
-            candidates = np.arange(self.n_landmarks)
-        nearest = np.empty(indices.shape, dtype=self.dtype)  # (b, q)
-        cpu.smallest(distances[graph.search], candidates, indices, nearest)
-        if graph.shared:
-            nearest = np.take_along_axis(distances[graph.view], indices.astype(np.intp), axis=1)
-        cpu.gaussian(nearest, graph.bandwidth, weights)
+        """Write the neighbours of some graphs that share a search to their columns."""
+        widest = max(self.graphs[g].n_neighbors for g in numbers)
+        found = np.empty((len(indices), widest), dtype=indices.dtype)
+        nearest = np.empty((len(indices), widest), dtype=self.dtype)
+        cpu.smallest(distances[self.graphs[numbers[0]].search], self.everyone, found, nearest)
+        for g in numbers:
+            graph, columns = self.graphs[g], slice(self.bounds[g], self.bounds[g + 1])
+            mine = found[:, : graph.n_neighbors]  # (b, q)
+            squares = nearest[:, : graph.n_neighbors]
+            if graph.shared:
+                squares = np.take_along_axis(distances[graph.view], mine.astype(np.intp), axis=1)
+            indices[:, columns] = mine
+            cpu.gaussian(squares, graph.bandwidth, weights[:, columns])
+
+    @cached_property
+    def everyone(self) -> np.ndarray:
+        """All landmarks, as candidates."""
+        return np.arange(self.n_landmarks)
 
 
 @dataclass(frozen=True)

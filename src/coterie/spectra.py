@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
+
+# From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
+ITERATE_FROM = 400
+FEW = 8
+FILTERS = 30
+DEGREE = 10
+RESIDUAL = 1e-7
+# Where more eigenvalues than the block has columns are 1, as in a graph of many pieces, there is no gap to cut at.
+LARGEST_CUT = 0.9
 
 
 @dataclass(frozen=True)
@@ -27,47 +36,92 @@ class Consensus:
     singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending
 
 
-def graph_spectrum(gram: np.ndarray, n_components: int, *, drop_first: bool = False, diffuse: bool = False) -> Spectrum:
+def graph_spectrum(gram: np.ndarray, n_components: int, *, drop_first: bool = False, diffusion: int = 0) -> Spectrum:
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark that nobody is joined to has degree zero and drops out.
-    With ``diffuse`` every vector is multiplied by its singular value, so that weak directions count less.
+    With ``drop_first`` the constant vector is left out. Every vector is multiplied by its singular value to the power
+    ``diffusion``, so that weak directions count less.
     """
     degrees = gram.sum(axis=1)  # (p,)
     roots = np.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
     laplacian = gram * roots * roots[:, None]  # (p, p)
-    wanted = min(n_components + 1 + drop_first, len(laplacian))
-    values, vectors = top_eigenpairs(laplacian, wanted)  # (m,), (p, m)
     if drop_first:
-        values, vectors = values[1:], vectors[:, 1:]
+        # The first vector is known: it is constant over the rows. Taking it out by name, and not as the one that comes
+        # first, is what keeps the others whole when a graph falls into pieces and the largest eigenvalue comes often.
+        constant = np.sqrt(degrees / max(degrees.sum(), np.finfo(float).tiny))  # (p,)
+        laplacian -= np.outer(constant, constant)
+    values, vectors = top_eigenpairs(laplacian, min(n_components + 1, len(laplacian)))  # (m,), (p, m)
     used = min(n_components, len(values))
-    lengths = inverse_roots(values[:used])  # (m,): Zhat v has length sqrt(value)
-    if diffuse:
-        lengths = np.where(lengths > 0, 1.0, 0.0)
+    lengths = inverse_roots(values[:used]) * np.maximum(values[:used], 0) ** (diffusion / 2)  # (m,)
     basis = np.zeros((len(laplacian), n_components))
     basis[:, :used] = vectors[:, :used] * roots[:, None] * lengths
     return Spectrum(basis, np.sqrt(np.maximum(values, 0)))
 
 
-def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int) -> Consensus:
+def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, power: float = 0.0) -> Consensus:
     """Return the k left singular vectors of the weighted stack of bases that hold most of it.
 
-    ``outer`` is H = sum_i e_i e_i^T of the unweighted stack (Gr x Gr); ``weights`` has one number per graph.
+    ``outer`` is H = sum_i e_i e_i^T of the unweighted stack (Gr x Gr); ``weights`` has one number per graph. Every
+    vector is multiplied by its share of the largest eigenvalue to the given ``power``: directions that few graphs
+    agree on count less.
     """
     n_graphs = len(weights)
     scale = np.repeat(weights, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = eigh(outer * scale * scale[:, None])
-    values, vectors = values[::-1], vectors[:, ::-1]
-    rotation = vectors[:, :n_components] * inverse_roots(values[:n_components]) * scale[:, None]  # (G r, k)
-    return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), np.sqrt(np.maximum(values, 0)))
+    values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
+    kept = values[:n_components]
+    lengths = inverse_roots(kept) * (kept / max(values[0], np.finfo(float).tiny)) ** power  # (k,)
+    rotation = vectors[:, :n_components] * lengths * scale[:, None]  # (G r, k)
+    return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), np.sqrt(values))
 
 
 def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors."""
+    """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
+
+    The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
+    """
     size = len(matrix)
+    if size >= ITERATE_FROM and FEW * count <= size:
+        found = filtered_subspace(matrix, count)
+        if found is not None:
+            return found
     values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
     return values[::-1], vectors[:, ::-1]
+
+
+def filtered_subspace(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not settle.
+
+    A block of vectors finds eigenvalues of any multiplicity, such as the many ones of a graph in many pieces, which
+    methods that start from a single vector can miss.
+    """
+    size = len(matrix)
+    width = min(size, count + max(10, count // 2))
+    block = np.random.default_rng(0).standard_normal((size, width))
+    for _ in range(FILTERS):
+        block, _ = qr(block, mode="economic", overwrite_a=True)
+        image = matrix @ block  # (p, m)
+        values, rotation = eigh(block.T @ image)  # Rayleigh-Ritz
+        values, rotation = values[::-1], rotation[:, ::-1]
+        block, image = block @ rotation, image @ rotation
+        residuals = np.linalg.norm(image[:, :count] - block[:, :count] * values[:count], axis=0)
+        if residuals.max() < RESIDUAL:
+            return values[:count], block[:, :count]
+        block = chebyshev(matrix, block, image, cut=np.clip(values[-1], 1e-3, LARGEST_CUT))
+    return None
+
+
+def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: float) -> np.ndarray:
+    """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
+    half = cut / 2
+    before, now = block, (image - half * block) / half
+    for _ in range(DEGREE - 1):
+        before, now = now, 2 * (matrix @ now - half * now) / half - before
+        now /= (scale := np.abs(now).max())
+        before /= scale
+    return now
 
 
 def inverse_roots(values: np.ndarray) -> np.ndarray:

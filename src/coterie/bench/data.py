@@ -38,14 +38,18 @@ def load_mfeat(home: Any) -> MultiViewData:
     return datasets.fetch_mfeat(data_home=home)
 
 
+# scikit-image's default when the paper was written; today's gives better clusters, for every method.
+HOG_BLOCK_NORM = "L1"
+
+
 def load_usps(home: Any) -> MultiViewData:
     """Return USPS as pixels, GIST and HOG."""
-    return datasets.fetch_usps(features=True, data_home=home)
+    return datasets.fetch_usps(features=True, block_norm=HOG_BLOCK_NORM, data_home=home)
 
 
 def load_mnist(home: Any) -> MultiViewData:
     """Return MNIST as pixels, GIST and HOG."""
-    return datasets.fetch_mnist(features=True, data_home=home)
+    return datasets.fetch_mnist(features=True, block_norm=HOG_BLOCK_NORM, data_home=home)
 
 
 def load_nus_like(home: Any) -> MultiViewData:

@@ -78,21 +78,23 @@ MVSCB = Method("MVSC-B", "MVSCB")
 EXACT = Method("Exact 2016", "ExactGuidedCoTraining")
 
 
-def single_views(data: str) -> list[Method]:
+def single_views(data: str, landmarks: str) -> list[Method]:
     """Return LSC on each view: the paper's SC(1), SC(2), ..."""
-    return [Method(f"SC({v + 1})", "LSC", {"view": v}) for v in range(DATA[data].n_views)]
+    return [Method(f"SC({v + 1})", "LSC", {"view": v, "landmarks": landmarks}) for v in range(DATA[data].n_views)]
 
 
 def paper_methods(data: str) -> list[Method]:
     """Return the rows of the paper's tables, Coterie's defaults, and the method of 2016 where it can run."""
     exact = [EXACT] if data == "uci" else []
-    return [*single_views(data), CONCAT_LSC, MVSCB, PUBLISHED, COTERIE, *exact]
+    # "We sample 800 landmark points": drawn at random, which comes nearer to the paper's figures than k-means.
+    concat = Method("ConcatLSC", "ConcatLSC", {"landmarks": "random"})
+    return [*single_views(data, "random"), concat, MVSCB, PUBLISHED, COTERIE, *exact]
 
 
 def leaderboard_methods(data: str) -> list[Method]:
     """Return what a user could choose from."""
     kmeans = [Method(f"k-means, {s}", "ConcatKMeans", {"scaling": s}) for s in SCALINGS]
-    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *single_views(data)]
+    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *single_views(data, "kmeans")]
 
 
 def landmark_methods(data: str) -> list[Method]:

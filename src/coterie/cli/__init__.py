@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from coterie.cli import demo
+from coterie.cli import bench, demo
 
 app = typer.Typer(
     name="coterie",
@@ -14,6 +14,7 @@ app = typer.Typer(
     add_completion=True,
 )
 app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")
 
 
 @app.callback()

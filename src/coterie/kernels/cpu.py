@@ -27,34 +27,49 @@ def finish_distances(products, row_norms, landmark_norms):
 
 
 @njit(cache=True, nogil=True)
+def sift_down(values, where, at, size):
+    """Restore the heap below ``at``: every pair (value, index) is at least as large as its two children."""
+    value, index = values[at], where[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and (
+            values[right] > values[child] or (values[right] == values[child] and where[right] > where[child])
+        ):
+            child = right
+        if values[child] < value or (values[child] == value and where[child] < index):
+            break
+        values[at], where[at] = values[child], where[child]
+        at = child
+    values[at], where[at] = value, index
+
+
+@njit(cache=True, nogil=True)
 def smallest(distances, candidates, indices, values):
     """Write each row's nearest candidates, in ascending order of distance, to ``indices`` and ``values``.
 
-    Among equal distances the first candidate wins. Candidates at infinite distance are never chosen before
-    finite ones.
+    Among equal distances the first candidate wins. The nearest so far are kept as a heap, the farthest of them on top,
+    so that most candidates cost one comparison.
     """
     q = indices.shape[1]
     best = np.empty(q, dtype=distances.dtype)
     where = np.empty(q, dtype=np.int64)
     for i in range(distances.shape[0]):
-        filled = 0
-        for c in range(candidates.shape[0]):
-            j = candidates[c]
-            value = distances[i, j]
-            if filled == q and value >= best[q - 1]:
-                continue
-            at = filled if filled < q else q - 1
-            while at > 0 and best[at - 1] > value:
-                best[at] = best[at - 1]
-                where[at] = where[at - 1]
-                at -= 1
-            best[at] = value
-            where[at] = j
-            if filled < q:
-                filled += 1
         for t in range(q):
-            indices[i, t] = where[t]
-            values[i, t] = best[t]
+            best[t], where[t] = distances[i, candidates[t]], candidates[t]
+        for t in range(q // 2 - 1, -1, -1):
+            sift_down(best, where, t, q)
+        for c in range(q, candidates.shape[0]):
+            value = distances[i, candidates[c]]
+            if value < best[0]:
+                best[0], where[0] = value, candidates[c]
+                sift_down(best, where, 0, q)
+        for t in range(q - 1, -1, -1):  # the farthest goes last
+            values[i, t], indices[i, t] = best[0], where[0]
+            best[0], where[0] = best[t], where[t]
+            sift_down(best, where, 0, t)
 
 
 @njit(cache=True, nogil=True)
@@ -139,6 +154,23 @@ def project(indices, weights, bounds, bases, unit, stacked):
         for g in range(bounds.shape[0] - 1):
             out = stacked[i, g * r : (g + 1) * r]
             project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, out)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
+    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph (graphs x r), and the rows that a graph knows."""
+    part = np.empty(bases.shape[2], dtype=bases.dtype)
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], False, part)
+            known = False
+            for s in range(bounds[g], bounds[g + 1]):
+                known = known or weights[i, s] > 0
+            counts[g] += known
+            for c in range(part.shape[0]):
+                square = float(part[c]) * float(part[c])
+                squares[g, c] += square
+                fourths[g, c] += square * square
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -1,0 +1,427 @@
+"""How many clusters there are, from the graphs alone; labels are never looked at.
+
+Every k from 2 to k_max is asked four questions, and the answers are multiplied:
+
+- *agreement*: do two groups of views, each on its own, cut the rows into the same k clusters?
+- *stability*: do two halves of the rows?
+- *shared*: do the views' graphs have the same first k singular vectors?
+- *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
+
+All of it happens on a sample of rows and on p x p matrices, so it costs about as much as one fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.cluster import kmeans_plusplus
+
+from coterie.assignment import assign, lloyd, qr_centroids
+from coterie.cotraining import sum_grams
+from coterie.kernels import cpu
+from coterie.rowmap import CONCATENATION, Block, GraphMap
+from coterie.rows import Rows
+from coterie.rows.memory import MemoryRows
+from coterie.spectra import Spectrum, graph_spectrum, inverse_roots
+from coterie.threads import in_order
+from coterie.validation import check_int, refuse
+
+K_MAX = 40
+ROWS_PER_CLUSTER = 10  # k_max is chosen so that clusters have at least so many rows
+
+GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
+PARTITION_ROWS = 1500  # and rows that are cut into clusters
+SPLITS = 3  # ways to part the views in two groups
+SHORTLIST = 16  # numbers of clusters for which partitions are made
+STARTS = 1  # of k-means, besides the one that cluster-QR gives
+FADED = 0.5  # what is left of a graph's vector k + 1 when it is looked at for k clusters
+
+# Eigenvalues of a graph's Laplacian are told apart from zero down to here: sigma^2 = 1 - FLOOR is as good as 1.
+FLOOR = 1e-3
+GAP_POWER = 0.25  # the gap is a ratio without an upper end: its root keeps it from shouting the others down
+FEW = 0.01  # what speaks for few clusters where nothing else speaks
+CLEAR = 0.25  # strength below which a suggestion is hardly more than a guess,
+CLEAR_ALONE = 0.9  # and with one view, whose halves share their landmarks and so agree on noise too
+
+
+@dataclass(frozen=True)
+class KSuggestion:
+    """Numbers of clusters, ranked, and the evidence.
+
+    Attributes
+    ----------
+    k : ndarray of shape (m,)
+        Every number of clusters that was tried, ascending; what follows has one entry for each.
+    scores : ndarray of shape (m,)
+        What they are ranked by; at most about 1 unless clusters are far apart.
+    agreement : ndarray of shape (m,)
+        Adjusted Rand index between the clusters that two groups of views find; the same as ``stability`` where there
+        is only one view. NaN where the spectra spoke against k.
+    stability : ndarray of shape (m,)
+        Adjusted Rand index between the clusters that two halves of the rows find; NaN likewise.
+    shared : ndarray of shape (m,)
+        Share of a graph's first k singular vectors that another view's graph has too.
+    gap : ndarray of shape (m,)
+        Mean over graphs of log((1 - s_(k+1)^2) / (1 - s_k^2)), over what a cloud without clusters would have.
+    graph_gaps : dict of ndarray
+        The same for every graph.
+    consensus_gap : ndarray of shape (m,)
+        Relative drop behind the k-th singular value of all graphs' bases side by side.
+    n_views : int
+        Number of views that were heard.
+    """
+
+    k: np.ndarray  # (m,)
+    scores: np.ndarray  # (m,)
+    agreement: np.ndarray  # (m,)
+    stability: np.ndarray  # (m,)
+    shared: np.ndarray  # (m,)
+    gap: np.ndarray  # (m,)
+    graph_gaps: dict[str, np.ndarray]
+    consensus_gap: np.ndarray  # (m,)
+    n_views: int
+
+    @property
+    def best(self) -> int:
+        """The number of clusters with the highest score."""
+        return self.top(1)[0]
+
+    def top(self, count: int = 3) -> tuple[int, ...]:
+        """Return the numbers of clusters with the highest scores, best first."""
+        return tuple(int(k) for k in self.k[np.argsort(-self.scores, kind="stable")[:count]])
+
+    @property
+    def strength(self) -> float:
+        """Geometric mean of agreement, stability and shared at the best k: 1 is certain, 0 is chance."""
+        at = int(np.argmax(self.scores))
+        product = max(self.agreement[at], 0) * max(self.stability[at], 0) * max(self.shared[at], 0)
+        return float(np.cbrt(product)) if np.isfinite(product) else 0.0
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether views and halves of the rows agree enough to speak of clusters at all."""
+        return self.strength >= (CLEAR if self.n_views > 1 else CLEAR_ALONE)
+
+    def table(self, count: int = 10) -> str:
+        """Return the best candidates and their evidence as plain text."""
+        lines = [f"{'k':>4} {'score':>8} {'agreement':>10} {'stability':>10} {'shared':>8} {'gap':>8}"]
+        for i in np.argsort(-self.scores, kind="stable")[:count]:
+            lines.append(
+                f"{self.k[i]:>4} {self.scores[i]:>8.3f} {self.agreement[i]:>10.3f} {self.stability[i]:>10.3f} "
+                f"{self.shared[i]:>8.3f} {self.gap[i]:>8.2f}"
+            )
+        if not self.is_clear:
+            lines.append("The evidence is weak: there may be no clusters, or the views may not agree on them.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def settle_k_max(owner: str, k_max: int | None, n_rows: int) -> int:
+    """Return the largest k to try; refuse one that the rows are too few for."""
+    if k_max is None:
+        return max(2, min(K_MAX, n_rows // ROWS_PER_CLUSTER))
+    check_int(owner, "k_max", k_max, low=2)
+    if k_max > max(2, n_rows // 2):
+        refuse(owner, "k_max", f"at most half of the {n_rows} rows", k_max)
+    return k_max
+
+
+def suggest_from_graphs(
+    rows: Rows, graph_map: GraphMap, *, k_max: int, rng: np.random.Generator, n_threads: int = 1
+) -> KSuggestion:
+    """Rank the numbers of clusters from 2 to k_max by what the graphs of the first round say.
+
+    ``rows`` are blocks of neighbours, as :func:`coterie.graphs.build_graphs` returns them.
+    """
+    block = draw_rows(rows, GRAPH_ROWS, rng)
+    n = len(block.indices)
+    k_max = min(k_max, graph_map.n_landmarks - 1, max(2, n // 4))
+    half = rng.permutation(n) % 2 == 0  # (n,)
+    drawn = np.sort(rng.permutation(n)[:PARTITION_ROWS])  # (m,)
+    spectra = graph_spectra(block, half, graph_map, k_max, n_threads)
+    whole, first, second = (look(take(block, drawn), graph_map.bounds, part) for part in spectra)
+    views = group_by_view(graph_map)
+    looks = Looks(whole, first, second, half[drawn], tuple(views), tuple(split_views(views, rng)))
+    k = np.arange(2, k_max + 1)  # (m,)
+    shared = shared_vectors(looks, k_max)[1:]  # (m,)
+    gaps = dict(zip(graph_map.graph_names(), relative_gaps(whole.singular_values[:, : k_max + 1]), strict=True))
+    gap = np.mean(list(gaps.values()), axis=0)  # (m,)
+    spectral = spectral_evidence(k, shared, gap)  # (m,)
+    listed = np.sort(np.argsort(-spectral, kind="stable")[:SHORTLIST])
+    jobs = list(zip(k[listed].tolist(), rng.integers(2**31, size=len(listed)).tolist(), strict=True))
+    answers = list(in_order(lambda job: ask_partitions(looks, *job), jobs, n_threads))
+    agreement, stability = np.full((2, len(k)), np.nan)
+    agreement[listed], stability[listed] = np.array(answers).T
+    scores = smooth(spectral * np.maximum(agreement, 0) * np.maximum(stability, 0)) + FEW / k  # (m,)
+    return KSuggestion(
+        k, scores, agreement, stability, shared, gap, gaps, consensus_gap(whole.rows[:, :, :k_max]), len(views)
+    )
+
+
+def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    """Return what the spectra say of every k, times the share of pairs of rows that k clusters tell apart.
+
+    Without that factor the coarsest partition would win wherever clusters come in groups of groups. It is the most that
+    a score can be, so only the numbers of clusters for which it is high need partitions.
+    """
+    return (1 - 1 / k) * np.maximum(shared, 0) * np.maximum(gap, 0) ** GAP_POWER  # (m,)
+
+
+def smooth(values: np.ndarray) -> np.ndarray:
+    """Return each value averaged with its neighbours; 0 for NaN, which does not count elsewhere.
+
+    Landmarks are drawn and k-means is not sure of its optimum: evidence for k is some evidence for its neighbours.
+
+    Examples
+    --------
+    >>> smooth(np.array([0.0, 3.0, 0.0, 1.0, np.nan]))
+    array([1.        , 1.5       , 1.        , 0.66666667, 0.        ])
+    """
+    padded = np.pad(values, 1, constant_values=np.nan)
+    window = np.stack([padded[:-2], values, values, padded[2:]])  # (4, m)
+    known = np.isfinite(window)
+    means = np.where(known, window, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(np.isfinite(values), means, 0)  # (m,)
+
+
+# -- the graphs, and what they make of a sample of rows ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """Some rows in the singular vectors of every graph."""
+
+    rows: np.ndarray  # (m, G, r)
+    singular_values: np.ndarray  # (G, r + 1)
+
+    def at(self, k: int, graphs: Sequence[int] | None = None) -> np.ndarray:
+        """Return the rows as a random walk sees them at the time when it sees k clusters.
+
+        The singular values to the power t tell how much of each vector is left after t steps; t is so that FADED is
+        left of vector k + 1. Vectors that hold clusters are far slower than that one, and stay whole.
+        """
+        chosen = slice(None) if graphs is None else list(graphs)
+        rows, values = self.rows[:, chosen, : 2 * k], self.singular_values[chosen]  # (m, g, 2k), (g, r + 1)
+        time = np.log(FADED) / np.log(np.clip(values[:, [k]], 1e-6, 1 - 1e-6))  # (g, 1)
+        return rows * (values[:, : rows.shape[2]] ** time).astype(rows.dtype)  # (m, g, 2k)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The graphs made from all rows, from one half of them, and from the other."""
+
+    whole: Look
+    first: Look
+    second: Look
+    half: np.ndarray  # (m,) bool: which of these rows were in the first half
+    views: tuple[list[int], ...]  # the graphs of each view
+    splits: tuple[tuple[list[int], list[int]], ...]  # graphs of two groups of views
+
+
+def draw_rows(rows: Rows, size: int, rng: np.random.Generator) -> Block:
+    """Return the neighbours of some rows, or of all where they are few."""
+    drawn = np.sort(rng.permutation(rows.n_rows)[:size])
+    return Block(
+        rows.map(lambda block: block.indices).take(drawn),
+        rows.map(lambda block: block.weights).take(drawn),
+    )
+
+
+def take(block: Block, chosen: np.ndarray) -> Block:
+    """Return some rows of a block."""
+    return Block(np.ascontiguousarray(block.indices[chosen]), np.ascontiguousarray(block.weights[chosen]))
+
+
+def graph_spectra(
+    block: Block, half: np.ndarray, graph_map: GraphMap, k_max: int, n_threads: int
+) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
+    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other."""
+    first, second = (
+        sum_grams(
+            MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1),
+            graph_map.n_landmarks,
+            graph_map.bounds,
+        )
+        for part in (half, ~half)
+    )  # each (G, p, p)
+    solve = partial(graph_spectrum, n_components=min(k_max + max(2, k_max // 4), graph_map.n_landmarks - 1))
+    found = list(in_order(solve, [*(first + second), *first, *second], n_threads))
+    count = len(first)
+    return found[:count], found[count : 2 * count], found[2 * count :]
+
+
+def look(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> Look:
+    """Return the rows' places in every graph's singular vectors."""
+    bases = np.stack([spectrum.basis for spectrum in spectra]).astype(block.weights.dtype)  # (G, p, r)
+    n_graphs, _, r = bases.shape
+    rows = np.empty((len(block.indices), n_graphs * r), dtype=bases.dtype)
+    cpu.project(block.indices, block.weights, bounds, bases, False, rows)
+    return Look(rows.reshape(-1, n_graphs, r), np.stack([spectrum.singular_values for spectrum in spectra]))
+
+
+def group_by_view(graph_map: GraphMap) -> list[list[int]]:
+    """Return the graphs of each view; the concatenation is left out, because it is no other view's independent witness.
+
+    Where there is one view, its graphs are all there are.
+    """
+    views = sorted({graph.view for graph in graph_map.graphs} - {CONCATENATION}) or [CONCATENATION]
+    return [[g for g, graph in enumerate(graph_map.graphs) if graph.view == view] for view in views]
+
+
+def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tuple[list[int], list[int]]]:
+    """Return ways to part the views in two groups of equal size, or nearly, as the graphs of each."""
+    everything = range(len(views))
+    ways = [(set(chosen), set(everything) - set(chosen)) for chosen in combinations(everything, len(views) // 2)]
+    if len(views) % 2 == 0:
+        ways = ways[: len(ways) // 2]  # the rest are the same, the other way round
+    if len(views) < 2:
+        return []
+    picked = rng.permutation(len(ways))[:SPLITS]
+    return [
+        ([g for v in sorted(ways[i][0]) for g in views[v]], [g for v in sorted(ways[i][1]) for g in views[v]])
+        for i in picked
+    ]
+
+
+# -- do partitions agree? ----------------------------------------------------------------------------------------
+
+
+def ask_partitions(looks: Looks, k: int, seed: int) -> tuple[float, float]:
+    """Return how well groups of views, and how well halves of the rows, agree on k clusters."""
+    rng = np.random.default_rng(seed)
+    everyone = np.ones(len(looks.half), dtype=bool)
+    stability = rand_index(
+        partition(looks.first.at(k), looks.half, k, rng),
+        partition(looks.second.at(k), ~looks.half, k, rng),
+    )
+    found = [
+        rand_index(*(partition(looks.whole.at(k, graphs), everyone, k, rng) for graphs in split))
+        for split in looks.splits
+    ]
+    return (float(np.mean(found)) if found else stability), stability
+
+
+def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Cut the ``fitted`` rows into k clusters, and return all rows' clusters, -1 for rows that no graph knows.
+
+    The rows of every graph are made unit and merged into k directions, as in the first round of a fit.
+    """
+    stacked = unit_rows(rows).reshape(len(rows), -1)  # (m, g 2k)
+    known = stacked.any(axis=1)  # (m,)
+    fitted = fitted & known
+    if fitted.sum() <= k:
+        return np.full(len(rows), -1)
+    embedding = unit_rows(stacked @ top_directions(stacked[fitted], k))  # (m, k)
+    sample = np.ascontiguousarray(embedding[fitted])
+    starts = [qr_centroids(sample, k)]
+    starts += [kmeans_plusplus(sample, k, random_state=int(seed))[0] for seed in rng.integers(2**31, size=STARTS)]
+    centroids, _ = min((lloyd(sample, start) for start in starts), key=lambda end: end[1])
+    return np.where(known, assign(embedding, centroids).labels, -1)  # (m,)
+
+
+def top_directions(rows: np.ndarray, k: int) -> np.ndarray:
+    """Return R so that the columns of ``rows @ R`` are the rows' k first left singular vectors."""
+    n, width = rows.shape
+    tall = n >= width
+    square = rows.T @ rows if tall else rows @ rows.T  # the smaller of the two
+    size = len(square)
+    values, vectors = eigh(square.astype(np.float64), subset_by_index=[max(0, size - k), size - 1])
+    roots = inverse_roots(values[::-1])  # (k,)
+    directions = vectors[:, ::-1] * roots if tall else rows.T @ (vectors[:, ::-1] * roots**2)  # (width, k)
+    return directions.astype(rows.dtype)
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Return rows of length one; a row of zeros stays as it is."""
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def rand_index(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the adjusted Rand index over the rows that both know (labels of at least 0); 0 where there are none.
+
+    Examples
+    --------
+    >>> rand_index(np.array([0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, 0]))
+    1.0
+    """
+    known = (first >= 0) & (second >= 0)
+    first, second = first[known].astype(np.int64), second[known].astype(np.int64)
+    n = len(first)
+    if n < 2:
+        return 0.0
+    width = int(second.max()) + 1
+    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+
+    def pairs(counts: np.ndarray) -> float:
+        return float((counts * (counts - 1)).sum()) / 2
+
+    both, rows, columns = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    chance, most = rows * columns / (n * (n - 1) / 2), (rows + columns) / 2
+    return (both - chance) / (most - chance) if most > chance else 0.0
+
+
+# -- do spectra agree, and have they gaps? -----------------------------------------------------------------------
+
+
+def shared_vectors(looks: Looks, k_max: int) -> np.ndarray:
+    """Return for k = 1..k_max the mean share of a graph's first k vectors that another view's graph of its scale has.
+
+    Every graph has the constant vector, or the clusters' indicators that add up to it: it is not counted. A single view
+    is compared with itself, seen by two halves of the rows.
+    """
+    if len(looks.views) > 1:
+        pairs = [
+            (looks.whole.rows[:, a, :k_max], looks.whole.rows[:, b, :k_max])
+            for one, other in combinations(looks.views, 2)
+            for a, b in zip(one, other, strict=True)
+        ]
+    else:
+        pairs = [(looks.first.rows[:, g, :k_max], looks.second.rows[:, g, :k_max]) for g in looks.views[0]]
+    return np.mean([shared_prefixes(*pair) for pair in pairs], axis=0)  # (k_max,)
+
+
+def shared_prefixes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return (||Q_k^T P_k||^2 - 1) / (k - 1) for all k, with Q_k and P_k orthonormal bases of the first k columns.
+
+    Examples
+    --------
+    >>> from scipy.linalg import hadamard
+    >>> waves = hadamard(4)
+    >>> shared_prefixes(waves[:, :3], waves[:, [0, 1, 3]]).round(3)
+    array([0. , 1. , 0.5])
+    """
+    known = first.any(axis=1) & second.any(axis=1)  # (m,)
+    if known.sum() <= first.shape[1]:
+        return np.zeros(first.shape[1])
+    q, p = (np.linalg.qr(rows[known].astype(np.float64))[0] for rows in (first, second))  # each (m, r)
+    squares = np.cumsum(np.cumsum((q.T @ p) ** 2, axis=0), axis=1).diagonal()  # (r,)
+    return (squares - 1) / np.maximum(np.arange(len(squares)), 1)
+
+
+def relative_gaps(singular_values: np.ndarray) -> np.ndarray:
+    """Return for k = 2.. the gap behind every graph's k-th singular value, over that of a cloud without clusters.
+
+    With lambda_k = 1 - s_k^2, a random walk sees k clusters between the times 1 / lambda_(k+1) and 1 / lambda_k: the
+    log of their ratio is how long. In a cloud of d dimensions lambda_k grows like (k - 1)^(2 / d) (Weyl's law), so
+    the log falls like log(k / (k - 1)), and is divided by it.
+    """
+    values = np.maximum(1 - singular_values**2, 0) + FLOOR  # (G, r + 1)
+    k = np.arange(2, values.shape[1])  # (m,)
+    return np.log(values[:, 2:] / values[:, 1:-1]) / np.log(k / (k - 1))  # (G, m)
+
+
+def consensus_gap(rows: np.ndarray) -> np.ndarray:
+    """Return for k = 2.. the relative drop behind the k-th singular value of all graphs' rows side by side."""
+    stacked = unit_rows(rows).reshape(len(rows), -1)  # (m, G r)
+    values = np.linalg.svd(stacked.astype(np.float64), compute_uv=False)
+    count = rows.shape[2]
+    values = np.pad(values, (0, max(0, count + 1 - len(values))))[: count + 1]
+    return 1 - values[2:] / np.maximum(values[1:-1], np.finfo(float).tiny)  # (count - 1,)

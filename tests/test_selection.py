@@ -1,0 +1,179 @@
+"""How many clusters: exact where clusters are plain, honest where there are none."""
+
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+from sklearn.metrics import adjusted_rand_score
+
+from coterie import suggest_k
+from coterie.datasets import load_digit_views, make_views
+from coterie.selection import (
+    KSuggestion,
+    rand_index,
+    relative_gaps,
+    shared_prefixes,
+    smooth,
+    split_views,
+    top_directions,
+)
+
+
+def suggest(data, **settings):
+    return suggest_k(data.views, random_state=0, **settings)
+
+
+# -- the whole -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 5, 9])
+def test_blobs_are_counted_exactly(k, seed):
+    data = make_views(800, k, n_columns=(12, 8), separation=7, random_state=seed)
+    found = suggest(data, k_max=12)
+    assert found.best == k
+    assert found.strength > 0.9
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 30)])
+def test_many_blobs_are_counted_exactly(n, k):
+    assert suggest(make_views(n, k, separation=7, random_state=1)).best == k
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_rings_are_counted_exactly(k):
+    assert suggest(make_views(1000, k, shape="rings", separation=8, random_state=0), k_max=10).best == k
+
+
+def test_one_view_is_enough():
+    data = make_views(800, 6, n_columns=10, separation=7, random_state=0)
+    found = suggest(data, k_max=12)
+    assert found.best == 6
+    np.testing.assert_array_equal(found.agreement, found.stability)
+
+
+def test_a_view_of_noise_does_not_change_the_count():
+    data = make_views(1000, 7, n_columns=(10, 10, 10), n_noise=1, separation=7, random_state=0)
+    assert suggest(data, k_max=14).best == 7
+
+
+def test_missing_views_do_not_change_the_count():
+    data = make_views(1000, 5, n_columns=(10, 10, 10), missing=0.2, separation=7, random_state=0)
+    assert suggest(data, k_max=10).best == 5
+
+
+def test_noise_is_not_taken_for_clusters(seed):
+    data = make_views(800, 1, n_columns=(8, 6), random_state=seed)
+    found = suggest(data, k_max=16)
+    assert not found.is_clear
+    assert found.best <= 3
+    assert "The evidence is weak" in str(found)
+
+
+def test_noise_in_one_view_is_not_taken_for_clusters(seed):
+    assert not suggest(make_views(800, 1, n_columns=3, random_state=seed), k_max=16).is_clear
+
+
+def test_digits_are_among_the_first_three():
+    found = suggest_k(load_digit_views().views, k_max=20, random_state=0)
+    assert 10 in found.top(3)
+    assert found.is_clear
+
+
+def test_the_answer_depends_on_nothing_but_the_seed():
+    data = make_views(500, 4, separation=4, random_state=0)
+    first, second = (suggest(data, k_max=8, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(first.scores, second.scores)
+
+
+def test_columns_of_one_table_can_be_views():
+    data = make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0)
+    table = np.hstack(list(data.views.values()))
+    assert suggest_k(table, views=[slice(0, 6), slice(6, 11)], k_max=6, random_state=0).best == 3
+
+
+# -- what is returned ----------------------------------------------------------------------------------------------
+
+
+def test_the_evidence_has_one_line_for_every_k():
+    found = suggest(make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0), k_max=6)
+    assert found.k.tolist() == [2, 3, 4, 5, 6]
+    for evidence in (found.scores, found.agreement, found.stability, found.shared, found.gap, found.consensus_gap):
+        assert evidence.shape == (5,)
+    assert {name.split(" (")[0] for name in found.graph_gaps} == {"view0", "view1", "concatenation"}
+    assert all(gaps.shape == (5,) for gaps in found.graph_gaps.values())
+    assert found.table(2).splitlines()[1].split()[0] == "3"
+    assert len(found.table(2).splitlines()) == 3
+
+
+def test_candidates_are_ranked_by_score():
+    ones = np.ones(3)
+    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, {}, ones, 2)
+    assert found.best == 3
+    assert found.top(2) == (3, 4)
+    assert found.top(9) == (3, 4, 2)
+    assert found.strength == 1
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k_max", [1, 2.5, "many"])
+def test_a_k_max_that_is_no_number_of_clusters_is_refused(k_max):
+    with pytest.raises(ValueError, match=r"'k_max' parameter of suggest_k must be an int of at least 2"):
+        suggest_k(np.zeros((50, 2)), k_max=k_max)
+
+
+def test_a_k_max_that_rows_are_too_few_for_is_refused():
+    with pytest.raises(ValueError, match=r"'k_max' parameter of suggest_k must be at most half of the 50 rows"):
+        suggest_k(np.zeros((50, 2)), k_max=26)
+
+
+# -- the pieces ----------------------------------------------------------------------------------------------------
+
+
+def test_rand_index_is_scikit_learns(rng):
+    first, second = rng.integers(4, size=(2, 200))
+    second = np.where(rng.random(200) < 0.5, first, second)
+    assert rand_index(first, second) == pytest.approx(adjusted_rand_score(first, second))
+
+
+def test_rand_index_looks_only_at_rows_that_both_know():
+    assert rand_index(np.array([0, 1, -1, -1]), np.array([-1, -1, 0, 1])) == 0
+
+
+def test_shared_vectors_of_the_same_basis_in_another_order():
+    waves = hadamard(16)
+    swapped = shared_prefixes(waves[:, :4], waves[:, [0, 2, 1, 3]])
+    np.testing.assert_allclose(swapped, [0, 0, 1, 1], atol=1e-12)
+
+
+def test_gap_behind_three_components():
+    values = np.sqrt(np.array([[1, 1, 1, 0.5, 0.4, 0.3]]))
+    assert relative_gaps(values)[0].argmax() == 1  # k = 2, 3, 4, 5
+
+
+def test_a_cloud_has_the_same_gap_everywhere():
+    numbers = np.arange(9)
+    values = np.sqrt(1 - 0.01 * numbers)[None]  # Weyl's law in two dimensions
+    gaps = relative_gaps(values)[0]
+    np.testing.assert_allclose(gaps, 1, atol=0.15)
+
+
+def test_top_directions_are_left_singular_vectors(rng):
+    for shape in ((30, 6), (6, 30)):
+        rows = rng.standard_normal(shape)
+        left = np.linalg.svd(rows, full_matrices=False)[0][:, :3]
+        found = rows @ top_directions(rows, 3)
+        np.testing.assert_allclose(np.abs(np.sum(found * left, axis=0)), 1, atol=1e-8)
+
+
+@pytest.mark.parametrize(("n_views", "n_ways"), [(1, 0), (2, 1), (3, 3), (4, 3), (6, 3)])
+def test_views_are_parted_in_two(n_views, n_ways, rng):
+    views = [[2 * v, 2 * v + 1] for v in range(n_views)]
+    ways = split_views(views, rng)
+    assert len(ways) == n_ways
+    for one, other in ways:
+        assert sorted(one + other) == list(range(2 * n_views))
+
+
+def test_smoothing_keeps_a_constant():
+    np.testing.assert_allclose(smooth(np.full(5, 0.7)), 0.7)
