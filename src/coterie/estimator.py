@@ -457,7 +457,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _connect(self, views: Views, k: int, rng: np.random.Generator, progress: Progress) -> Graphs:
         """Prepare the views, choose landmarks, and join every row to its nearest ones."""
         check_overlap(views, k)
-        p = self._count_landmarks(views.n_rows, k)
+        p = self._count_landmarks(views, k)
         sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
         with progress.stage("preparation"):
             preparations = self._prepare(views, sample, k, rng)
@@ -483,12 +483,16 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 )
         return self.n_clusters_
 
-    def _count_landmarks(self, n_rows: int, k: int) -> int:
-        owner = type(self).__name__
+    def _count_landmarks(self, views: Views, k: int) -> int:
+        owner, n_rows = type(self).__name__, views.n_rows
         if not isinstance(self.landmarks, str):
             return len(self.landmarks)
         if self.n_landmarks == "auto":
-            return min(n_rows, max(self._scale(n_rows).n_landmarks, 2 * k))
+            wanted = self._scale(n_rows).n_landmarks
+            if any(view.positions is not None for view in views):
+                # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
+                wanted = min(wanted, 2 * n_rows // 5)
+            return min(n_rows, max(wanted, 2 * k))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
         if self.n_landmarks < k:
