@@ -12,7 +12,7 @@ import numpy as np
 from coterie.kernels import cpu
 from coterie.rowmap import Basis, Block, Guide
 from coterie.rows import Rows
-from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum
+from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams
 from coterie.threads import in_order
 
 # What a graph counts at least: the consensus can tell noise from structure better than any one graph's vectors can.
@@ -113,13 +113,13 @@ def augmented_view(
 
     ``weights`` of the graphs are those of the first round, once they are known: guided graphs are not judged again.
     """
-    grams = sum_grams(rows, len(landmarks.indices), bounds)  # (G, p, p)
     solve = partial(
         graph_spectrum,
         n_components=settings.n_vectors,
         drop_first=settings.drop_first,
         diffusion=settings.diffusion,
     )
+    grams = sum_grams(rows, len(landmarks.indices), bounds)  # one (p, p) after the other
     spectra = tuple(in_order(solve, grams, settings.n_threads))
     own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
     if weights is None:
@@ -148,19 +148,6 @@ def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray
     )
     lived_on = squares**2 / np.maximum(fourths * counts[:, None], np.finfo(float).tiny)  # (G, k), share of the rows
     return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
-
-
-def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> np.ndarray:
-    """Return G^g = sum_i z_i z_i^T of every graph."""
-    shape = (len(bounds) - 1, n_landmarks, n_landmarks)
-
-    def add(block: Block, total: tuple[np.ndarray]) -> None:
-        cpu.gram(block.indices, block.weights, bounds, total[0])
-
-    (lower,) = rows.sum(add, lambda: (np.zeros(shape),))
-    for gram in lower:
-        gram += np.tril(gram, -1).T
-    return lower  # (G, p, p)
 
 
 def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:

@@ -22,12 +22,11 @@ from scipy.linalg import eigh
 from sklearn.cluster import kmeans_plusplus
 
 from coterie.assignment import assign, lloyd, qr_centroids
-from coterie.cotraining import sum_grams
 from coterie.kernels import cpu
 from coterie.rowmap import CONCATENATION, Block, GraphMap
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
-from coterie.spectra import Spectrum, graph_spectrum, inverse_roots
+from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
 
@@ -244,15 +243,18 @@ def graph_spectra(
 ) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
     """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other."""
     first, second = (
-        sum_grams(
-            MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1),
-            graph_map.n_landmarks,
-            graph_map.bounds,
+        list(
+            sum_grams(
+                MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1),
+                graph_map.n_landmarks,
+                graph_map.bounds,
+            )
         )
         for part in (half, ~half)
-    )  # each (G, p, p)
+    )  # each G times (p, p)
+    both = [one + other for one, other in zip(first, second, strict=True)]
     solve = partial(graph_spectrum, n_components=min(k_max + max(2, k_max // 4), graph_map.n_landmarks - 1))
-    found = list(in_order(solve, [*(first + second), *first, *second], n_threads))
+    found = list(in_order(solve, [*both, *first, *second], n_threads))
     count = len(first)
     return found[:count], found[count : 2 * count], found[2 * count :]
 

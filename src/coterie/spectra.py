@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh, qr
+
+from coterie.kernels import cpu
+from coterie.rows import Rows
+
+if TYPE_CHECKING:
+    from coterie.rowmap import Block
 
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
@@ -34,6 +43,18 @@ class Consensus:
 
     rotation: np.ndarray  # (G, r, k): U* = sum_g E^g rotation[g]
     singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending
+
+
+def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield G = sum_i z_i z_i^T of every graph in turn: all of them at once would be a lot of p x p matrices."""
+    for start, stop in itertools.pairwise(bounds):
+        columns = slice(start, stop)
+
+        def add(block: Block, total: tuple[np.ndarray], columns: slice = columns) -> None:
+            cpu.gram(block.indices[:, columns], block.weights[:, columns], total[0])
+
+        (lower,) = rows.sum(add, lambda: (np.zeros((n_landmarks, n_landmarks)),))
+        yield lower + np.tril(lower, -1).T  # (p, p)
 
 
 def graph_spectrum(gram: np.ndarray, n_components: int, *, drop_first: bool = False, diffusion: int = 0) -> Spectrum:

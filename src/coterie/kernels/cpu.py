@@ -110,21 +110,20 @@ def gaussian(distances, bandwidth, weights):
 
 
 @njit(cache=True, nogil=True)
-def gram(indices, weights, bounds, grams):
-    """Add sum_i z_i z_i^T of every graph to ``grams`` (graphs x p x p), lower triangle only."""
+def gram(indices, weights, total):
+    """Add sum_i z_i z_i^T of one graph to ``total`` (p x p), lower triangle only."""
     for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            for s in range(bounds[g], bounds[g + 1]):
-                a = indices[i, s]
-                weight = weights[i, s]
-                if weight == 0:
-                    continue
-                for t in range(bounds[g], s + 1):
-                    b = indices[i, t]
-                    if a >= b:
-                        grams[g, a, b] += weight * weights[i, t]
-                    else:
-                        grams[g, b, a] += weight * weights[i, t]
+        for s in range(indices.shape[1]):
+            a = indices[i, s]
+            weight = weights[i, s]
+            if weight == 0:
+                continue
+            for t in range(s + 1):
+                b = indices[i, t]
+                if a >= b:
+                    total[a, b] += weight * weights[i, t]
+                else:
+                    total[b, a] += weight * weights[i, t]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

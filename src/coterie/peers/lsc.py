@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie.cotraining import sum_grams
 from coterie.peers._bipartite import (
     check_graph_parameters,
     choose_landmarks,
@@ -17,7 +16,7 @@ from coterie.peers._bipartite import (
 from coterie.peers._common import Peer, cut, pick_view, prepared_table
 from coterie.preparation import Table
 from coterie.rowmap import Basis
-from coterie.spectra import graph_spectrum
+from coterie.spectra import graph_spectrum, sum_grams
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_int
 
