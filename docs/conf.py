@@ -1,5 +1,7 @@
 """Settings of the manual."""
 
+import doctest
+
 from coterie import __version__
 
 project = "Coterie"
@@ -9,10 +11,10 @@ version = release = __version__
 
 extensions = [
     "myst_parser",
+    "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
-    "sphinx.ext.napoleon",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
@@ -21,18 +23,15 @@ nitpicky = False
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-# Docstrings are in NumPy's form; attributes stand in a list below the parameters.
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_rtype = False
+# Docstrings are in NumPy's form; members are listed by the pages.
+numpydoc_show_class_members = False
+autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-# Sources repeat their parameters as plain names; defaults stand in the descriptions.
-autodoc_preserve_defaults = True
 
 # Examples of docstrings run with the tests (pytest --doctest-modules); this builder runs those of the pages.
 doctest_test_doctest_blocks = ""
-trim_doctest_flags = True
+doctest_default_flags = doctest.ELLIPSIS
 
 html_theme = "furo"
 html_title = f"Coterie {release}"

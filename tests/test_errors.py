@@ -76,10 +76,23 @@ BAD_PARAMETERS = [
     ({"neighbors": "both"}, "'neighbors'"),
     ({"assign_labels": "discretize"}, "'assign_labels'"),
     ({"landmarks": "grid"}, "'landmarks'"),
+    ({"landmarks": [0, 1]}, "'landmarks'.*at least n_clusters=3"),
+    ({"landmarks": 5}, "'landmarks'.*Got 5"),
+    ({"landmarks": None}, "'landmarks'.*Got None"),
+    ({"n_neighbors": []}, "'n_neighbors'"),
+    ({"n_neighbors": [5, 5]}, "'n_neighbors'.*different"),
+    ({"n_jobs": 0}, "'n_jobs'"),
+    ({"n_jobs": "2"}, "'n_jobs'"),
+    ({"concatenation": "no"}, "'concatenation'"),
+    ({"store_embedding": "no"}, "'store_embedding'"),
+    ({"drop_first": "x"}, "'drop_first'"),
+    ({"dtype": "foo"}, "'dtype'"),
+    ({"view_weights": "learned"}, "'view_weights'.*'auto'"),
+    ({"view_weights": [1, -1]}, "'view_weights'"),
     ({"landmarks": [0, 1, 120]}, "'landmarks'.*from 0 to 119"),
     ({"landmarks": [-1, 1, 5]}, "'landmarks'.*from 0 to 119"),
     ({"landmarks": [5, 5, 6]}, "'landmarks'.*row 5 is repeated"),
-    ({"landmarks": [0.5, 1.5]}, "'landmarks'.*row numbers"),
+    ({"landmarks": [0.5, 1.5, 2.5]}, "'landmarks'.*row numbers"),
     ({"bandwidth": 0}, "'bandwidth'"),
     ({"bandwidth": -1.0}, "'bandwidth'"),
     ({"bandwidth": "wide"}, "'bandwidth'"),
@@ -180,15 +193,14 @@ def test_one_cluster_and_one_column(good):
     assert set(model.labels_) == {0}
 
 
+@pytest.mark.filterwarnings("ignore:.* rows have no place in the embedding")
 def test_disconnected_graph_and_unused_landmarks():
     """Far more components than clusters, and landmarks that are nobody's neighbour but their own."""
     rng = np.random.default_rng(0)
     X = np.repeat(100 * np.arange(20)[:, None], 15, axis=0) + rng.standard_normal((300, 2))
     for drop_first in (False, True):
-        model = GuidedCoTraining(4, n_neighbors=2, n_landmarks=100, drop_first=drop_first, random_state=0).fit(
-            [X, X[:, ::-1]]
-        )
-        labels_are_complete(model, 300, 4)
+        model = GuidedCoTraining(4, n_neighbors=2, n_landmarks=100, drop_first=drop_first, random_state=0)
+        labels_are_complete(model.fit([X, X[:, ::-1]]), 300, 4)
 
 
 def test_rank_below_the_number_of_components(good):

@@ -23,7 +23,7 @@ class Partition:
 
     labels: np.ndarray  # (b,) int32
     nearest: np.ndarray  # (b,) squared distance to the row's own centroid
-    second: np.ndarray  # (b,) and to the next one
+    second: np.ndarray  # (b,) and to the next one; the same for a row without a direction
 
     @property
     def confidence(self) -> np.ndarray:
@@ -37,6 +37,8 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     labels = np.empty(len(embedding), dtype=np.int32)
     nearest, second = np.empty((2, len(embedding)))
     cpu.assign(embedding, centroids, labels, nearest, second)
+    nowhere = ~embedding.any(axis=1)
+    second[nowhere] = nearest[nowhere]
     return Partition(labels, nearest, second)
 
 

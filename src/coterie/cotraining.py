@@ -132,6 +132,11 @@ def augmented_view(
     return AugmentedView(basis, weights, spectra, shared, outer)
 
 
+def concatenation_weight(n_views: int) -> float:
+    """Return how much all views side by side count beside each of them: more, the more views there are."""
+    return float(np.sqrt(max(1.0, n_views / 2)))
+
+
 def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return how far each graph can be trusted, from its own vectors alone: about 1, or less where they are localised.
 

@@ -22,21 +22,22 @@ from coterie.cotraining import (
     CoTraining,
     CoTrainingSettings,
     Round,
+    concatenation_weight,
     cotrain,
     graph_agreement,
     pairwise_agreement,
 )
 from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
-from coterie.preparation import METRICS, SCALINGS, Preparation, prepare
+from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress
-from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_table, unit_embedding
+from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, unit_embedding
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_choice, check_int, check_real, per_view, refuse
-from coterie.views import ViewBlock, Views, as_views, check_overlap, check_widths, match_views
+from coterie.views import Shape, ViewBlock, Views, as_views, check_columns, check_overlap, match_views
 
 BLOCK_ROWS = 8192
 
@@ -111,7 +112,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Whether all views side by side take part as one more view.
     bandwidth : "local", "median" or number, default="local"
         Width of the Gaussian weights: each row's mean distance to its neighbours; the median distance between rows, as
-        published; or sigma itself. A dict or list gives one per view.
+        published; or sigma itself, in units of prepared rows (which have unit mean squared distance from their mean,
+        except with ``scaling="none"``). A dict or list gives one per view.
     scaling : "auto", "block", "half", "standard" or "none", default="auto"
         What is done to a view before distances are measured. "auto" looks at the values: words are log-scaled, weighted
         and reduced; links of a graph are diffused; skewed columns are log-scaled, heavy tails clipped, and columns of
@@ -119,7 +121,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         first divide each column by the root of its standard deviation, or by all of it; "none" leaves the values as
         they are. A dict or list gives one per view.
     metric : "auto", "euclidean" or "cosine", default="auto"
-        Distance between rows; "auto" follows ``scaling``. A dict or list gives one per view.
+        Distance between rows; "auto" follows ``scaling``, and words and graphs are compared by their cosine whatever is
+        said here. A dict or list gives one per view.
     view_weights : "auto", number, dict or list of numbers, default="auto"
         How much each view counts in the augmented view. "auto" trusts a view's graphs less where their singular vectors
         live on a few rows only, as happens to graphs of noisy views; 1 treats all alike.
@@ -179,13 +182,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     landmark_indices_ : ndarray of shape (p,)
         Rows that are landmarks.
     singular_values_ : dict of ndarray
-        Top singular values of every view's graph, one more than is used, after the last round.
+        Top singular values of every graph, by view and scale, one more than is used, after the last round.
     consensus_singular_values_ : ndarray
         Singular values of all bases side by side; those past n_components were left out of the consensus.
     agreement_ : dict of float
-        Share of the consensus that each view's basis holds (1: all of it), after the last round.
-    view_agreement_ : ndarray of shape (graphs, graphs)
-        The same between views, in the order of ``agreement_``.
+        How much of what each view's graphs bring is in the consensus, between 0 and 1, after the last round.
+    graph_agreement_ : ndarray of shape (graphs, graphs)
+        How alike every two graphs are (1: they say the same), in the order of ``singular_values_``.
+    row_ids_ : ndarray of shape (n,) or None
+        The rows' names in the order of ``labels_``, where the input had an index.
     history_ : list of dict
         Per round: change of A*, agreement and seconds.
     n_iter_ : int
@@ -309,6 +314,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with one_thread_per_block():
             views = self._read_views(X)
+            weights = self._weigh(views)
             most = self._most_clusters(views.n_rows)
             graphs = self._connect(views, most, rng, progress)
             with progress.stage("n_clusters"):
@@ -318,7 +324,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                     graphs.rows,
                     graphs.landmark_block,
                     graphs.graph_map.bounds,
-                    self._settle_rounds(views, graphs.graph_map, k),
+                    self._settle_rounds(graphs.graph_map, weights, k),
                     lambda number, line: progress.say(describe(number, line)),
                 )
             self._row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
@@ -385,14 +391,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n, n_views)
         """
+        check_is_fitted(self)
         maps = [self._row_map.of_view(v) for v in range(len(self.view_names_))]
 
         def label(block: RowRange) -> np.ndarray:
             views = block.read()
             columns = []
-            for view, row_map in zip(views, maps, strict=True):
-                labels = assign(row_map(views, block.first_row), self.cluster_centers_).labels
-                columns.append(labels if view.present is None else np.where(view.present, labels, -1))
+            for row_map in maps:
+                rows = row_map(views, block.first_row)  # (b, k)
+                columns.append(np.where(rows.any(axis=1), assign(rows, self.cluster_centers_).labels, -1))
             return np.column_stack(columns)  # (b, V)
 
         return self._collect(X, label)
@@ -419,11 +426,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             check_int(owner, "n_clusters", self.n_clusters, low=1)
         if self.n_landmarks != "auto":
             check_int(owner, "n_landmarks", self.n_landmarks, low=1)
-        if self.n_neighbors != "auto":
-            for q in scales(self.n_neighbors):
+        if not isinstance(self.n_neighbors, str) or self.n_neighbors != "auto":
+            found = scales(self.n_neighbors)
+            for q in found:
                 check_int(owner, "n_neighbors", q, low=1)
-        check_int(owner, "max_iter", self.max_iter, low=1)
-        check_int(owner, "n_init", self.n_init, low=1)
+            if len(set(found)) < max(len(found), 1):
+                refuse(owner, "n_neighbors", "one number, or several different ones", self.n_neighbors)
+        for name in ("max_iter", "n_init"):
+            check_int(owner, name, getattr(self, name), low=1)
         check_real(owner, "tol", self.tol, low=0)
         for name in ("n_components", "block_size"):
             if getattr(self, name) is not None:
@@ -432,12 +442,24 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_choice(owner, "basis", self.basis, ("diffusion", "subspace"))
         check_choice(owner, "guide", self.guide, ("cosine", "inner"))
         check_choice(owner, "assign_labels", self.assign_labels, ("kmeans", "cluster_qr"))
-        check_choice(owner, "dtype", np.dtype(self.dtype).name, ("float32", "float64"))
-        if isinstance(self.landmarks, str):
+        check_choice(owner, "dtype", str(getattr(self.dtype, "__name__", self.dtype)), ("float32", "float64"))
+        check_choice(owner, "drop_first", self.drop_first, (None, True, False))
+        for name in ("concatenation", "store_embedding"):
+            check_choice(owner, name, getattr(self, name), (True, False))
+        if self.n_jobs is not None:
+            check_int(owner, "n_jobs", self.n_jobs, low=-(10**6))
+            if self.n_jobs == 0:
+                refuse(owner, "n_jobs", "-1 for all cores, or a number of threads", self.n_jobs)
+        if self._learns_weights():
+            check_choice(owner, "view_weights", self.view_weights, ("auto",))
+        if isinstance(self.landmarks, str) or np.ndim(self.landmarks) != 1:
             check_choice(owner, "landmarks", self.landmarks, LANDMARKS)
 
     def _read_views(self, X: Any) -> Views:
         views = as_views(X, self.views)
+        for name in ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_"):
+            if hasattr(self, name):  # left by an earlier fit
+                delattr(self, name)
         if len(views) == 1 or self.views is not None:
             # scikit-learn's n_features_in_ and feature_names_in_ make sense for one table alone.
             validate_data(self, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
@@ -456,7 +478,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _connect(self, views: Views, k: int, rng: np.random.Generator, progress: Progress) -> Graphs:
         """Prepare the views, choose landmarks, and join every row to its nearest ones."""
-        check_overlap(views, k)
+        check_overlap(views, 2 if self.n_clusters == "auto" else k)
         p = self._count_landmarks(views, k)
         sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
         with progress.stage("preparation"):
@@ -469,19 +491,21 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return Graphs(rows, take_landmarks(views, graph_map, landmarks), graph_map, landmarks)
 
     def _settle_k(self, graphs: Graphs, most: int, rng: np.random.Generator) -> int:
-        self.n_clusters_ = most
-        if self.n_clusters == "auto":
-            self.k_suggestion_ = suggest_from_graphs(
-                graphs.rows, graphs.graph_map, k_max=most, rng=rng, n_threads=count_threads(self.n_jobs)
+        if self.n_clusters != "auto":
+            return most
+        most = min(most, len(graphs.landmarks) - 1)
+        if most < 2:
+            raise ValueError(f"X has {len(graphs.landmarks)} distinct rows, too few to choose n_clusters by. Set it.")
+        self.k_suggestion_ = suggest_from_graphs(
+            graphs.rows, graphs.graph_map, k_max=most, rng=rng, n_threads=count_threads(self.n_jobs)
+        )
+        if not self.k_suggestion_.is_clear:
+            warnings.warn(
+                f"The data does not speak clearly for any number of clusters; {self.k_suggestion_.best} was taken. "
+                "Look at k_suggestion_, and set n_clusters yourself.",
+                stacklevel=3,
             )
-            self.n_clusters_ = self.k_suggestion_.best
-            if not self.k_suggestion_.is_clear:
-                warnings.warn(
-                    f"The data does not speak clearly for any number of clusters; {self.n_clusters_} was taken. "
-                    "Look at k_suggestion_, and set n_clusters yourself.",
-                    stacklevel=3,
-                )
-        return self.n_clusters_
+        return self.k_suggestion_.best
 
     def _count_landmarks(self, views: Views, k: int) -> int:
         owner, n_rows = type(self).__name__, views.n_rows
@@ -489,13 +513,13 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return len(self.landmarks)
         if self.n_landmarks == "auto":
             wanted = self._scale(n_rows).n_landmarks
-            if any(view.positions is not None for view in views):
+            if not views.presence().all():
                 # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
                 wanted = min(wanted, 2 * n_rows // 5)
             return min(n_rows, max(wanted, 2 * k))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
-        if self.n_landmarks < k:
+        if self.n_landmarks < k and self.n_clusters != "auto":
             refuse(owner, "n_landmarks", f"at least n_clusters={k}", self.n_landmarks)
         return self.n_landmarks
 
@@ -514,7 +538,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
             block = view.read(sample)
-            check_table(view.name, block, sample)
+            check_rows(view.name, block.data, block.present, sample)
             preparations.append(
                 prepare(
                     block.known(),
@@ -525,7 +549,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                     seed=int(rng.integers(2**31)),
                 )
             )
-        return preparations
+        return within_float_range(preparations, [scaling == "none" for scaling in scalings], views.read(sample))
 
     def _choose_landmarks(
         self,
@@ -537,11 +561,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng: np.random.Generator,
     ) -> np.ndarray:
         if not isinstance(self.landmarks, str):
-            return check_landmarks(self.landmarks, views.n_rows)
+            return check_landmarks(self.landmarks, views.n_rows, 1 if self.n_clusters == "auto" else k)
         sample = sample[candidates(views.presence(sample), n_landmarks, rng)]
         rows = concatenated_sample(views, preparations, sample, n_landmarks, rng)  # (s, d)
         chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, count_threads(self.n_jobs))
-        if len(chosen) < k:
+        if len(chosen) < k and self.n_clusters != "auto":
             raise ValueError(f"X has {len(chosen)} distinct rows, fewer than n_clusters={k}. Ask for fewer clusters.")
         if len(chosen) < n_landmarks and self.n_landmarks != "auto":
             warnings.warn(
@@ -559,7 +583,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng: np.random.Generator,
     ) -> GraphMap:
         owner = type(self).__name__
-        if self.n_neighbors == "auto":
+        if isinstance(self.n_neighbors, str):
             # Few rows have few neighbours: no scale may reach half of the landmarks.
             wanted = self._scale(views.n_rows).n_neighbors
             neighbors = sorted({min(q, max(1, len(landmarks) // 2)) for q in wanted})
@@ -576,7 +600,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 bandwidths.append(median_distance(preparations[v](views[v].read(sample).known()), rng))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
-                bandwidths.append(float(bandwidth))
+                raw = preparations[v].kind == "raw"
+                bandwidths.append(float(bandwidth) * (preparations[v].factor if raw else 1.0))
         return lay_out_graphs(
             views,
             preparations,
@@ -592,21 +617,23 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
         return MemoryRows(ranges, n_rows=views.n_rows, n_threads=count_threads(self.n_jobs))
 
-    def _settle_rounds(self, views: Views, graph_map: GraphMap, n_clusters: int) -> CoTrainingSettings:
+    def _weigh(self, views: Views) -> np.ndarray:
+        """Return the weight that every view starts with, and behind them that of the concatenation."""
         owner = type(self).__name__
-        learned = isinstance(self.view_weights, str)
-        if learned:
-            check_choice(owner, "view_weights", self.view_weights, ("auto",))
-        weights = per_view(owner, "view_weights", 1.0 if learned else self.view_weights, views.names, 1.0)
+        given = 1.0 if self._learns_weights() else self.view_weights
+        weights = per_view(owner, "view_weights", given, views.names, 1.0)
         for weight in weights:
             check_real(owner, "view_weights", weight, low=0)
         if not any(weights):
             refuse(owner, "view_weights", "above 0 for at least one view", self.view_weights)
+        return np.array([*weights, np.mean(weights) * concatenation_weight(len(views))])  # (V + 1,)
+
+    def _learns_weights(self) -> bool:
+        return isinstance(self.view_weights, str)
+
+    def _settle_rounds(self, graph_map: GraphMap, weights: np.ndarray, n_clusters: int) -> CoTrainingSettings:
         k = self.n_components or n_clusters
         diffusion = self.basis == "diffusion"
-        # All views side by side are evidence of their own, the more so the more views there are.
-        together = np.sqrt(max(1.0, len(views) / 2)) * np.mean(weights)
-        by_view = np.array([*weights, together])  # CONCATENATION is the last one
         return CoTrainingSettings(
             n_components=k,
             n_vectors=-(-3 * k // 2) if diffusion else k,
@@ -617,8 +644,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             max_iter=self.max_iter,
             tol=self.tol,
             consensus_power=0.25 if diffusion else 0.0,
-            graph_weights=by_view[[graph.view for graph in graph_map.graphs]],
-            trust=learned and diffusion,
+            graph_weights=weights[[graph.view for graph in graph_map.graphs]],  # CONCATENATION is -1, the last one
+            trust=self._learns_weights() and diffusion,
             n_threads=count_threads(self.n_jobs),
         )
 
@@ -637,9 +664,23 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = rows.map(lambda block: assign(block, self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
+        self._warn_of_oddities(rows, k)
         self.medoid_indices_ = nearest_rows(found.collect(lambda part: part.nearest), self.labels_, k)
         if self.store_embedding:
             self.embedding_ = rows.collect(lambda block: block)
+
+    def _warn_of_oddities(self, rows: Rows, k: int) -> None:
+        nowhere = int(rows.sum(count_zero_rows, lambda: (np.zeros(1),))[0][0])
+        if nowhere:
+            warnings.warn(
+                f"{nowhere} rows have no place in the embedding, so their labels are arbitrary and their confidence is "
+                "0: they are all zero, or in pieces of the graphs that the clusters leave no room for. More clusters "
+                "or neighbours may help.",
+                stacklevel=4,
+            )
+        used = len(np.unique(self.labels_))
+        if used < k:
+            warnings.warn(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.", stacklevel=4)
 
     def _describe_fit(self, views: Views, landmarks: np.ndarray, training: CoTraining) -> None:
         graph_map = self._row_map.graph_map
@@ -648,15 +689,18 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.preparation_ = {
             name: preparation.describe() for name, preparation in zip(views.names, graph_map.preparations, strict=True)
         }
-        self._widths = tuple(view.n_columns for view in views)
+        self.row_ids_ = views.ids
+        self._shapes = tuple(Shape.of(view) for view in views)
+        self._groups = self.views
         self.landmark_indices_ = landmarks
         self.view_weights_ = graph_map.mean_by_view(training.view.weights)
         self.singular_values_ = {
             name: spectrum.singular_values for name, spectrum in zip(names, training.view.spectra, strict=True)
         }
         self.consensus_singular_values_ = training.view.consensus.singular_values
-        self.view_agreement_ = pairwise_agreement(training.view)
-        self.agreement_ = dict(zip(names, graph_agreement(training.view).tolist(), strict=True))
+        self.graph_agreement_ = pairwise_agreement(training.view)
+        self.agreement_ = graph_map.mean_by_view(graph_agreement(training.view))
+        self.n_clusters_ = len(self.cluster_centers_)
         self.history_ = [vars(line) for line in training.history]
         self.n_iter_ = len(training.history)
 
@@ -667,10 +711,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _collect(self, X: Any, function: Callable[[RowRange], np.ndarray]) -> np.ndarray:
         check_is_fitted(self)
-        views = match_views(X, self.views, self.view_names_)
-        if hasattr(self, "n_features_in_") and not isinstance(X, dict):
+        views = match_views(X, self._groups, self.view_names_)
+        if hasattr(self, "n_features_in_") and hasattr(X, "shape"):
             validate_data(self, X, reset=False, skip_check_array=True)
-        check_widths(views, self._widths)
+        check_columns(views, self._shapes)
         with one_thread_per_block():
             return self._rows(views).collect(function)
 
@@ -721,6 +765,11 @@ def suggest_k(
     with one_thread_per_block():
         graphs = model._connect(data, k_max, rng, Progress(verbose=False))
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=count_threads(n_jobs))
+
+
+def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
+    """Add the number of rows without a direction."""
+    total[0][0] += np.sum(~block.any(axis=1))
 
 
 def scales(n_neighbors: Any) -> list[Any]:

@@ -101,12 +101,14 @@ def choose_landmarks(
     return kmedoids(rows, n_landmarks, rng, spread_seeds=how == "kmedoids++", n_threads=n_threads)
 
 
-def check_landmarks(landmarks: Any, n_rows: int) -> np.ndarray:
+def check_landmarks(landmarks: Any, n_rows: int, least: int) -> np.ndarray:
     """Return the user's own landmarks as an array of distinct row numbers."""
     owner = "GuidedCoTraining"
     chosen = np.asarray(landmarks)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):
         refuse(owner, "landmarks", "a 1-D array of row numbers", landmarks)
+    if len(chosen) < least:
+        refuse(owner, "landmarks", f"at least n_clusters={least} row numbers", landmarks)
     if chosen.min() < 0 or chosen.max() >= n_rows:
         refuse(owner, "landmarks", f"row numbers from 0 to {n_rows - 1}", landmarks)
     values, counts = np.unique(chosen, return_counts=True)

@@ -37,8 +37,10 @@ COUNTS = 0.99  # share of whole numbers from which rows are brought to a common 
 HEAVY_TAILS = 10.0  # median kurtosis from which columns are clipped,
 CLIP = 3.0  # at so many robust standard deviations
 ALIKE, UNLIKE = 0.75, 1.25  # log10 of the spread of columns' scales: below, they share a unit; above, each has its own
-CONSTANT = 1e-6  # a column that varies less than this share of its largest value is constant,
-NEGLIGIBLE = 1e-7  # and so is one that varies less than this share of the most variable one
+LINKED = 2.0  # times more often than chance that linked rows are linked back or share neighbours: a graph
+
+# A column whose standard deviation is below this share of its largest value varies by rounding alone.
+ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
 
 # -- the steps --------------------------------------------------------------------------------------------------
 
@@ -117,22 +119,30 @@ class UnitRows:
     """Every row gets length one: the distance between such rows is the cosine distance."""
 
     def __call__(self, rows: Table) -> Table:
-        lengths = np.sqrt(squared_norms(rows))  # (b,)
-        lengths = np.where(lengths > 0, lengths, 1).astype(rows.dtype)
-        if sparse.issparse(rows):
-            values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
-            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        return rows / lengths[:, None]
+        peaks = np.asarray(
+            abs(rows).max(axis=1).todense() if sparse.issparse(rows) else np.abs(rows).max(axis=1)
+        ).ravel()
+        rows = scale_rows(rows, peaks)  # squares of 1e30 or 1e-30 must not be lost
+        return scale_rows(rows, np.sqrt(squared_norms(rows)))
+
+
+def scale_rows(rows: Table, lengths: np.ndarray) -> Table:
+    """Return the rows divided by the given lengths; rows of length zero stay as they are."""
+    lengths = np.where(lengths > 0, lengths, 1).astype(rows.dtype)  # (b,)
+    if sparse.issparse(rows):
+        values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
+        return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+    return rows / lengths[:, None]
 
 
 @dataclass(frozen=True)
 class Project:
     """Fewer columns: the directions in which the sample varies most."""
 
-    directions: np.ndarray  # (d, r)
+    directions: np.ndarray  # (d, r), in the working precision
 
     def __call__(self, rows: Table) -> np.ndarray:
-        return rows @ self.directions.astype(rows.dtype)  # (b, r)
+        return rows.astype(self.directions.dtype, copy=False) @ self.directions  # (b, r)
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,11 @@ class Preparation:
         return rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
 
     @property
+    def hides_infinity(self) -> bool:
+        """Whether values that are not finite would come out finite."""
+        return any(isinstance(step, Clip) for step in self.steps)
+
+    @property
     def needs_direction(self) -> bool:
         """Whether a row of zeros says nothing, like a document without words."""
         return any(isinstance(step, UnitRows) for step in self.steps)
@@ -208,11 +223,35 @@ def prepare(
         else:
             steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine")
     else:
-        kind, steps = "given", given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine")
+        kind = "raw" if scaling == "none" else "given"
+        steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine")
+    steps = [Project(step.directions.astype(dtype)) if isinstance(step, Project) else step for step in steps]
     plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
     if scaling == "none":
         return plain
     return replace(plain, factor=1.0 / spread(plain, rows))
+
+
+def within_float_range(
+    preparations: Sequence[Preparation], raw: Sequence[bool], samples: Sequence[Any]
+) -> list[Preparation]:
+    """Give views that are left as they are a common power of two where their squares would leave the range of floats.
+
+    What is the same for all of them changes neither neighbours nor, beside a bandwidth of the same units, weights.
+    """
+    spreads = [
+        spread(preparation, thinned(sample.known()))
+        for preparation, sample, alone in zip(preparations, samples, raw, strict=True)
+        if alone
+    ]
+    largest = max(spreads, default=1.0)
+    if 1e-12 < largest < 1e12:
+        return list(preparations)
+    factor = 2.0 ** -np.rint(np.log2(largest))
+    return [
+        replace(preparation, factor=preparation.factor * factor) if alone else preparation
+        for preparation, alone in zip(preparations, raw, strict=True)
+    ]
 
 
 def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
@@ -245,6 +284,9 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     """Replace links by where short random walks end."""
     links = sparse.csr_array(rows).astype(np.float64)
     n = links.shape[0]
+    links = links * (
+        1 / np.median(links.data[links.data > 0])
+    )  # whatever the links' unit, a row stays at itself as readily
     both = links.maximum(links.T).maximum(sparse.eye_array(n, format="csr"))
     transition = sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both
     steps: list[Step] = [Diffuse(sparse.csr_array(transition)), UnitRows()]
@@ -257,10 +299,11 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
     """Tame skew or heavy tails, give columns of unlike units the same say, keep the directions of most variance."""
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
+    rounding = rounding_of(rows)
     values = run(steps, rows.astype(np.float64))
-    tails = tail_steps(values)
+    tails = tail_steps(values, rounding)
     values = run(tails, values)
-    moments = column_moments(values)
+    moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
@@ -274,9 +317,9 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     return [*steps, *tails, *level]
 
 
-def tail_steps(values: np.ndarray) -> list[Step]:
+def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
     """Return what skewed or heavy-tailed columns need."""
-    moments = column_moments(values)
+    moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
         return []
@@ -325,24 +368,33 @@ class ColumnMoments:
     std: np.ndarray  # (d,)
     peak: np.ndarray  # (d,)
 
+    rounding: float  # relative error of the values as they came
+
     def varies(self) -> np.ndarray:
         """Which columns are more than constant and rounding."""
-        return (self.std > CONSTANT * self.peak) & (self.std > NEGLIGIBLE * self.std.max(initial=0.0))  # (d,)
+        return self.std > self.rounding * self.peak  # (d,)
 
 
-def column_moments(data: Table) -> ColumnMoments:
-    """Return the columns' moments, in float64."""
+def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
+    """Return the columns' moments, in float64; ``rounding`` is that of the values that ``data`` was made from."""
     n = data.shape[0]
+    if rounding is None:
+        rounding = rounding_of(data)
     if not sparse.issparse(data):
         mean = data.mean(axis=0, dtype=np.float64)
         std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
-        return ColumnMoments(mean, std, np.maximum(np.abs(data.max(axis=0)), np.abs(data.min(axis=0))))
+        return ColumnMoments(mean, std, np.maximum(np.abs(data.max(axis=0)), np.abs(data.min(axis=0))), rounding)
     peak = np.asarray(abs(data).max(axis=0).todense()).ravel().astype(np.float64)
     scale = peak.max(initial=0.0) or 1.0  # squares of 1e200 or 1e-200 must not be lost
     small = data.astype(np.float64) * (1 / scale)
     mean = np.asarray(small.sum(axis=0)).ravel() / n  # (d,)
     squares = np.asarray(small.multiply(small).sum(axis=0)).ravel() / n
-    return ColumnMoments(scale * mean, scale * np.sqrt(np.maximum(squares - mean**2, 0)), peak)
+    return ColumnMoments(scale * mean, scale * np.sqrt(np.maximum(squares - mean**2, 0)), peak, rounding)
+
+
+def rounding_of(data: Table) -> float:
+    """Return the relative error of a table's values: that of its type."""
+    return ROUNDING[data.dtype.itemsize] if data.dtype.kind == "f" and data.dtype.itemsize in ROUNDING else ROUNDING[8]
 
 
 def spread(preparation: Preparation, rows: Table) -> float:
@@ -361,9 +413,24 @@ def kind_of(sample: Table, rows: Table) -> str:
     thin = len(values) <= SPARSE_DENSITY * n * d and np.sum(values < 0) <= SPARSE_NEGATIVE * len(values)
     if not thin or not len(values):
         return "dense"
-    if sample.shape[0] == d <= GRAPH_ROWS:
+    if sample.shape[0] == d <= GRAPH_ROWS and not np.any(values < 0) and links_rows(sample):
         return "graph"
     return "words" if d >= SPARSE_COLUMNS else "dense"
+
+
+def links_rows(square: Table) -> bool:
+    """Whether the columns of a square table are its rows: linked rows are linked back, or share neighbours."""
+    links = (sparse.csr_array(square) != 0).astype(np.float64)
+    links = links - links.multiply(sparse.eye_array(links.shape[0], format="csr"))
+    n, n_links = links.shape[0], links.sum()
+    if n_links == 0:
+        return False
+    density = n_links / n**2
+    back = links.multiply(links.T).sum() / n_links
+    some = links[:: max(1, n // 500)]  # (m, n)
+    common = some @ links.T  # (m, n) shared neighbours
+    shared = some.multiply(common).sum() / max(some.sum(), 1)
+    return bool(back > LINKED * density or shared > LINKED * common.sum() / np.prod(common.shape))
 
 
 def top_directions(rows: Table, rank: int, seed: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -50,6 +50,9 @@ class LandmarkRows:
 
     rows: Table  # (p, d)
     present: np.ndarray  # (p,) bool
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "present": self.present}  # what is derived is derived again
 
     @cached_property
     def norms(self) -> np.ndarray:
@@ -101,7 +104,7 @@ class GraphMap:
 
     def view_name(self, view: int) -> str:
         """Return the name of a view, the concatenation included."""
-        return "concatenation" if view == CONCATENATION else self.names[view]
+        return "(concatenation)" if view == CONCATENATION else self.names[view]
 
     def graph_names(self) -> list[str]:
         """Return a name for every graph: its view's, and its scale where there are several."""
@@ -155,6 +158,9 @@ class GraphMap:
         present = None if view.present is None else view.present[tile]  # (b,)
         if present is not None and not present.any():
             return np.full((len(present), self.n_landmarks), np.inf, dtype=self.dtype)
+        if self.preparations[v].hides_infinity:
+            numbers = first_row + np.arange(tile.stop - tile.start)
+            check_rows(self.names[v], view.data[tile], present, numbers)
         with np.errstate(all="ignore"):  # what is not finite is found by its norm
             rows = self.preparations[v](view.data[tile])  # (b, d)
             norms = squared_norms(rows)  # (b,)
@@ -256,7 +262,10 @@ def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray
 
 def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
     """Return squared distances between rows and landmarks; infinite where either lacks the view."""
-    products = rows @ landmarks.columns  # (b, p)
+    if len(norms) == 1 and not sparse.issparse(rows):
+        # BLAS takes another path for a lone row, which rounds otherwise: ties would be broken otherwise too.
+        rows = np.repeat(rows, 2, axis=0)
+    products = (rows @ landmarks.columns)[: len(norms)]  # (b, p)
     if sparse.issparse(products):
         products = products.toarray()
     cpu.finish_distances(products, norms, landmarks.norms)
@@ -278,11 +287,11 @@ def concatenate_distances(distances: list[np.ndarray]) -> np.ndarray:
         return np.where(counts > 0, total * (len(distances) / counts), np.inf).astype(total.dtype)
 
 
-def check_table(name: str, view: ViewBlock, numbers: np.ndarray) -> None:
+def check_rows(name: str, data: Table, present: np.ndarray | None, numbers: np.ndarray) -> None:
     """Raise an error that names the view and the rows if any value is not a finite number."""
     with np.errstate(all="ignore"):
-        sums = np.asarray(view.data.sum(axis=1, dtype=np.float64)).ravel()  # (b,)
-    check_finite(name, sums, view.present, numbers)
+        sums = np.asarray(data.sum(axis=1, dtype=np.float64)).ravel()  # (b,)
+    check_finite(name, sums, present, numbers)
 
 
 def check_finite(name: str, values: np.ndarray, present: np.ndarray | None, numbers: np.ndarray) -> None:
@@ -293,7 +302,7 @@ def check_finite(name: str, values: np.ndarray, present: np.ndarray | None, numb
     if bad.any():
         rows = numbers[bad]
         raise ValueError(
-            f"Input contains NaN or infinity: view {name!r}, row {rows[0]}"
+            f"Input contains NaN, infinity or values too large to square: view {name!r}, row {rows[0]}"
             f"{f' and {len(rows) - 1} more near it' if len(rows) > 1 else ''}. "
             "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
         )

@@ -279,17 +279,17 @@ def group_by_view(graph_map: GraphMap) -> list[list[int]]:
 
 def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tuple[list[int], list[int]]]:
     """Return ways to part the views in two groups of equal size, or nearly, as the graphs of each."""
-    everything = range(len(views))
-    ways = [(set(chosen), set(everything) - set(chosen)) for chosen in combinations(everything, len(views) // 2)]
-    if len(views) % 2 == 0:
-        ways = ways[: len(ways) // 2]  # the rest are the same, the other way round
     if len(views) < 2:
         return []
-    picked = rng.permutation(len(ways))[:SPLITS]
-    return [
-        ([g for v in sorted(ways[i][0]) for g in views[v]], [g for v in sorted(ways[i][1]) for g in views[v]])
-        for i in picked
-    ]
+    ways: dict[frozenset[int], tuple[list[int], list[int]]] = {}
+    for _ in range(4 * SPLITS):  # the same way may be drawn twice
+        order = rng.permutation(len(views))
+        first, second = sorted(order[: len(views) // 2]), sorted(order[len(views) // 2 :])
+        name = frozenset(first) if len(views) % 2 or 0 in first else frozenset(second)
+        ways.setdefault(name, ([g for v in first for g in views[v]], [g for v in second for g in views[v]]))
+        if len(ways) == SPLITS:
+            break
+    return list(ways.values())
 
 
 # -- do partitions agree? ----------------------------------------------------------------------------------------

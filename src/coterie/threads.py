@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _fits_running = 0
-_limits: threadpool_limits | None = None
+_limits: Any = None
+_controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds: once is enough
 
 
 @contextmanager
@@ -28,10 +29,11 @@ def one_thread_per_block() -> Iterator[None]:
     blocks for the cores, and its rounding would depend on how many there are. The setting belongs to the process,
     so fits that overlap in time share it: the first one sets it, the last one puts back what it found.
     """
-    global _fits_running, _limits
+    global _fits_running, _limits, _controller
     with _lock:
         if _fits_running == 0:
-            _limits = threadpool_limits(limits=1)
+            _controller = _controller or ThreadpoolController()
+            _limits = _controller.limit(limits=1)
         _fits_running += 1
     try:
         yield

@@ -132,6 +132,10 @@ def as_views(X: Any, groups: Any = None) -> Views:
         tables = _split_columns(X, groups)
     elif _is_dict_of_tables(X):
         tables = {str(name): table for name, table in X.items()}
+        if len(tables) < len(X):
+            raise ValueError(
+                f"Two views have the same name: {', '.join(repr(name) for name in X)}. Rename one of them."
+            )
     elif _is_list_of_tables(X):
         tables = {f"view{number}": table for number, table in enumerate(X)}
     else:
@@ -155,7 +159,8 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
                 f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. "
                 "Pass the same names, or fit again."
             )
-        given = {str(name): table for name, table in X.items() if table is not None}
+        known = {str(name): table for name, table in X.items() if table is not None}
+        given = {name: known[name] for name in names if name in known}  # the fit's order decides that of the rows
     elif groups is None and _is_list_of_tables(X):
         if len(X) != len(names):
             raise ValueError(
@@ -184,12 +189,33 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
     return Views(views, found.ids)
 
 
-def check_widths(views: Views, widths: Sequence[int]) -> None:
+@dataclass(frozen=True)
+class Shape:
+    """What a view's columns were in the fit."""
+
+    n_columns: int
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, view: View) -> Shape:
+        """Return a view's shape."""
+        return cls(view.n_columns, view.columns)
+
+
+def check_columns(views: Views, shapes: Sequence[Shape]) -> None:
     """Refuse views with other columns than in the fit; a view that no row has may have any."""
-    for view, width in zip(views, widths, strict=True):
-        if view.n_columns != width and len(view.data):
+    for view, shape in zip(views, shapes, strict=True):
+        if not view.data.shape[0]:
+            continue
+        if view.n_columns != shape.n_columns:
             raise ValueError(
-                f"View {view.name!r} has {view.n_columns} columns, but it had {width} in the fit. "
+                f"View {view.name!r} has {view.n_columns} columns, but it had {shape.n_columns} in the fit. "
+                "Pass the same columns in the same order."
+            )
+        if view.columns is not None and shape.columns is not None and view.columns != shape.columns:
+            other = next(pair for pair in zip(view.columns, shape.columns, strict=True) if pair[0] != pair[1])
+            raise ValueError(
+                f"View {view.name!r} has column {other[0]!r} where it had {other[1]!r} in the fit. "
                 "Pass the same columns in the same order."
             )
 
@@ -254,7 +280,7 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
     names = list(X.columns) if _is_frame(X) else None
     if isinstance(group, str):
         group = [group]
-    by_name = not isinstance(group, slice) and len(group) > 0 and all(isinstance(c, str) for c in group)
+    by_name = isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(c, str) for c in group)
     if by_name:
         if names is None:
             raise ValueError(
@@ -265,17 +291,24 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
             raise ValueError(f"views[{name!r}] names column {missing[0]!r}, which X does not have.")
         return X[list(group)]
     width = X.shape[1] if getattr(X, "ndim", 2) == 2 else 0
-    numbers = np.arange(width)[group] if isinstance(group, slice) else np.asarray(group, dtype=int)
+    numbers = np.arange(width)[group] if isinstance(group, slice) else np.atleast_1d(np.asarray(group))
+    if numbers.dtype == bool and len(numbers) == width:
+        numbers = np.flatnonzero(numbers)
+    if numbers.dtype.kind not in "iu" and numbers.size:
+        raise ValueError(
+            f"views[{name!r}] must be a slice, column numbers, column names or a mask of {width} columns. "
+            f"Got {group!r} instead."
+        )
     if numbers.size and (numbers.min() < -width or numbers.max() >= width):
         raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
-    if names is not None:
-        return X[[names[c] for c in numbers]]
-    return X[:, group] if isinstance(group, slice) else X[:, numbers]
+    if names is None:
+        return X[:, group] if isinstance(group, slice) else X[:, numbers.astype(int)]
+    return X.iloc[:, numbers] if hasattr(X, "iloc") else X[[names[c] for c in numbers]]
 
 
 def _as_view(name: str, table: Any, lone: bool) -> View:
     label = "X" if lone else f"View {name!r}"
-    columns = tuple(str(c) for c in table.columns) if _is_frame(table) else None
+    columns = tuple(str(c) for c in table.columns) if hasattr(table, "columns") else None
     data = _as_table(label, table)
     if data.ndim != 2:
         raise ValueError(
@@ -300,12 +333,17 @@ def _as_table(label: str, table: Any) -> Table:
     """Return the table as a real NumPy array or CSR, copying only what cannot be used as it is."""
     if sparse.issparse(table):
         data: Any = sparse.csr_array(table)
+        if not data.has_canonical_format:
+            data = data.copy()
+            data.sum_duplicates()
     elif _is_frame(table):
-        data = table.to_numpy()
+        data = _frame_values(table)
     else:
         if hasattr(table, "detach"):  # a torch tensor
             table = table.detach().cpu()
-        data = table if isinstance(table, np.ndarray) else np.asarray(table)
+        if isinstance(table, np.ma.MaskedArray):
+            table = np.ma.filled(table.astype(np.float64), np.nan)
+        data = np.asarray(table)
     kind = data.dtype.kind
     if kind == "c":
         raise ValueError(
@@ -313,6 +351,8 @@ def _as_table(label: str, table: Any) -> Table:
         )
     if kind in "biuf":
         return data
+    if kind in "mM":
+        raise ValueError(f"{label} holds dates or times ({data.dtype}). Turn them into numbers whose unit you choose.")
     if sparse.issparse(data):
         raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
     try:
@@ -322,6 +362,13 @@ def _as_table(label: str, table: Any) -> Table:
             f"{label} holds values that are not numbers ({error}). "
             "Encode text and categories as numbers first, or leave those columns out."
         ) from error
+
+
+def _frame_values(table: Any) -> np.ndarray:
+    """Return a frame's values; what it has no value for is NaN."""
+    if hasattr(table, "iloc") and getattr(table, "ndim", 2) == 2 and any(hasattr(t, "na_value") for t in table.dtypes):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
+    return table.to_numpy()
 
 
 def _positions_of_present_rows(data: Table) -> np.ndarray | None:
@@ -341,26 +388,29 @@ def _positions_of_present_rows(data: Table) -> np.ndarray | None:
 
 
 def _row_ids(table: Any) -> Any:
-    """Return a frame's index where it says more than 0..n-1."""
+    """Return a pandas frame's index."""
     index = getattr(table, "index", None)
-    if index is None or not hasattr(index, "is_unique"):
-        return None
-    plain = index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))
-    return None if plain else index
+    return index if hasattr(index, "is_unique") and hasattr(index, "get_indexer") else None
 
 
 def _align(views: list[View], ids: list[Any]) -> Views:
     """Check that the views have the same rows; frames with other indexes are matched by index."""
     known = [index for index in ids if index is not None]
-    if len(known) == len(views) and any(not known[0].equals(index) for index in known[1:]):
+    if any(not known[0].equals(index) for index in known[1:]):
+        if len(known) < len(views):
+            nameless = next(view.name for view, index in zip(views, ids, strict=True) if index is None)
+            raise ValueError(
+                f"The frames have different indexes, and view {nameless!r} has none to match its rows by. "
+                "Pass it as a frame with an index, or bring all views to the same order first."
+            )
         return _align_by_id(views, known)
     first = views[0]
     for view in views[1:]:
         if view.n_rows != first.n_rows:
             raise ValueError(
-                f"View {view.name!r} has {view.n_rows} rows, but view {first.name!r} has "
-                f"{first.n_rows}. Every view needs the same rows in the same order; give a row that "
-                "lacks a view NaN throughout, or pass frames whose indexes tell the rows apart."
+                f"View {view.name!r} has {view.n_rows} rows, but view {first.name!r} has {first.n_rows}. "
+                "Every view needs the same rows in the same order; give a row that lacks a view NaN throughout, "
+                "or pass frames whose indexes tell the rows apart."
             )
     lost = _rows_without_views(views)
     if len(lost):
@@ -386,7 +436,8 @@ def _align_by_id(views: list[View], ids: list[Any]) -> Views:
         positions = np.asarray(index.get_indexer(union))  # (n,)
         if view.positions is not None:
             positions = np.where(positions >= 0, view.positions[positions], -1)
-        aligned.append(View(view.name, view.data, view.columns, positions))
+        in_place = np.array_equal(positions, np.arange(view.data.shape[0]))
+        aligned.append(View(view.name, view.data, view.columns, None if in_place else positions))
     lost = _rows_without_views(aligned)
     if len(lost):
         raise ValueError(

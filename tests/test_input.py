@@ -1,0 +1,230 @@
+"""Forms of input that are easily got wrong."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+from coterie import GuidedCoTraining
+from coterie.datasets import make_views
+from coterie.preparation import prepare
+from coterie.views import as_views
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_views(120, 3, n_columns=(5, 4), separation=5, random_state=0)
+
+
+def fit(views, k=3, **settings):
+    return GuidedCoTraining(k, random_state=0, **settings).fit(views)
+
+
+def test_small_columns_beside_large_ones_count():
+    """Whatever the units: four telling columns beside one of noise, ten orders of magnitude larger."""
+    rng = np.random.default_rng(0)
+    target = np.repeat([0, 1, 2], 100)
+    telling = target[:, None] * 0.02 + 0.002 * rng.standard_normal((300, 4))
+    for table in (np.column_stack([telling, 1e6 * rng.standard_normal(300)]), 1.7e9 + 1e6 * telling):
+        assert adjusted_rand_score(fit(table).labels_, target) > 0.9
+
+
+def test_columns_that_vary_by_rounding_alone_drop_out():
+    table = np.full((50, 2), 0.1, dtype=np.float32)
+    table[:, 0] += np.arange(50)
+    table[::2, 1] = np.nextafter(np.float32(0.1), np.float32(1))
+    prepared = prepare(table, scaling="standard")(table)
+    assert not prepared[:, 1].any()
+
+
+def topics(rng, n_words):
+    """Documents of three topics, as counts."""
+    target = rng.integers(3, size=300)
+    rates = 0.02 + 0.4 * (np.arange(n_words) % 3 == np.arange(3)[:, None]) * (rng.random((3, n_words)) < 0.2)
+    return target, sparse.csr_array(rng.poisson(rates[target]))
+
+
+def test_as_many_words_as_documents_are_still_words(rng):
+    _, words = topics(rng, 300)
+    assert prepare(words).kind == "words"
+
+
+def test_links_are_seen(rng):
+    group = np.arange(200) % 4
+    odds = np.where(group[:, None] == group, 0.15, 0.005)
+    directed = rng.random((200, 200)) < odds
+    for links in (directed, directed | directed.T):
+        links = sparse.csr_array(links.astype(float))
+        assert prepare(links).kind == "graph"
+        model = fit(links, 4)
+        np.testing.assert_array_equal(model.predict(links), model.labels_)
+        assert adjusted_rand_score(model.labels_, fit(links * 1e-3, 4).labels_) > 0.97
+        assert adjusted_rand_score(model.labels_, group) > 0.9
+
+
+def test_column_names_of_every_view_are_checked(data):
+    import pandas as pd
+
+    frames = {name: pd.DataFrame(view).add_prefix("c") for name, view in data.views.items()}
+    model = fit(frames)
+    with pytest.raises(ValueError, match=r"'view0' has column 'c4' where it had 'c0'"):
+        model.predict({**frames, "view0": frames["view0"].iloc[:, ::-1]})
+
+
+def test_rows_matched_by_index_keep_the_order_of_the_fit(data):
+    import pandas as pd
+
+    ids = [f"row{i}" for i in range(120)]
+    a = pd.DataFrame(data.views["view0"], index=ids)
+    b = pd.DataFrame(data.views["view1"], index=ids).iloc[::-1]
+    model = fit({"a": a, "b": b})
+    assert model.row_ids_.tolist() == ids
+    np.testing.assert_array_equal(model.predict({"b": b, "a": a}), model.labels_)
+    np.testing.assert_array_equal(model.labels_, fit([a.to_numpy(), data.views["view1"]]).labels_)
+    shuffled = b.reset_index(drop=True).sample(frac=1, random_state=0)
+    plain = pd.DataFrame(data.views["view1"][::-1])
+    np.testing.assert_array_equal(
+        fit({"a": a.reset_index(drop=True), "b": shuffled}).labels_,
+        fit({"a": a.reset_index(drop=True), "b": plain}).labels_,
+    )
+    with pytest.raises(ValueError, match=r"different indexes, and view 'c' has none"):
+        fit({"a": a, "b": b, "c": data.views["view0"]})
+
+
+def test_masks_as_column_groups():
+    X = np.arange(40.0).reshape(8, 5)
+    mask = np.array([True, True, False, False, False])
+    views = as_views(X, groups={"x": mask, "y": ~mask})
+    assert [view.n_columns for view in views] == [2, 3]
+    for group in ([0.5, 1.7], None, 1.5):
+        with pytest.raises(ValueError, match=r"views\['x'\] must be"):
+            as_views(X, groups={"x": group})
+
+
+def test_documents_without_words(rng):
+    target, words = topics(rng, 120)
+    words = words.toarray()
+    words[:20] = 0
+    with pytest.warns(UserWarning, match=r"2\d rows have no place"):
+        model = fit(sparse.csr_array(words))
+    np.testing.assert_array_equal(model.confidence_[:20], 0)
+    assert (model.view_labels(sparse.csr_array(words))[:20] == -1).all()
+    assert adjusted_rand_score(target[20:], model.labels_[20:]) > 0.6
+
+
+def test_infinity_is_not_clipped():
+    X = np.random.default_rng(0).standard_t(1.5, size=(300, 6))
+    model = fit(X)
+    assert "Clip" in model.preparation_["X"]
+    X[7, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-19, 1e19, 1e30])
+def test_cosine_of_extreme_values(data, unit):
+    views = {name: (view * unit).astype(np.float32) for name, view in data.views.items()}
+    plain = fit(data.views, metric="cosine", scaling="block")
+    assert adjusted_rand_score(fit(views, metric="cosine", scaling="block").labels_, plain.labels_) > 0.97
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e25])
+def test_published_settings_with_extreme_values(data, unit):
+    views = {name: view.astype(float) * unit for name, view in data.views.items()}
+    plain = GuidedCoTraining.as_published(3, random_state=0).fit(data.views)
+    extreme = GuidedCoTraining.as_published(3, random_state=0).fit(views)
+    assert adjusted_rand_score(plain.labels_, extreme.labels_) > 0.97
+
+
+def test_one_view_in_a_list_and_fits_of_other_shapes(data):
+    a, b = data.views.values()
+    np.testing.assert_array_equal(fit([a]).predict([a]), fit(a).labels_)
+    model = fit(a)
+    model.fit([a, b])
+    np.testing.assert_array_equal(model.predict([a, b]), model.labels_)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_sparse_views_with_other_columns(data):
+    views = {name: sparse.csr_array(view) for name, view in data.views.items()}
+    model = fit(views)
+    with pytest.raises(ValueError, match=r"'view1' has 3 columns, but it had 4"):
+        model.predict({**views, "view1": views["view1"][:, :3]})
+
+
+def test_sparse_forms(data):
+    view = sparse.csr_array(np.maximum(data.views["view0"], 0))
+    doubled = sparse.coo_array(
+        (np.r_[view.data / 2, view.data / 2], (np.tile(view.tocoo().row, 2), np.tile(view.tocoo().col, 2))), view.shape
+    )
+    for other in (doubled, view.astype(np.float64), sparse.csr_matrix(view)):
+        np.testing.assert_array_equal(fit(view).labels_, fit(other).labels_)
+
+
+def test_nullable_masked_and_dated_tables(data):
+    import pandas as pd
+
+    a, b = (view.astype(float).copy() for view in data.views.values())
+    b[:10] = np.nan
+    expected = fit([a, b]).labels_
+    nullable = pd.DataFrame(b).convert_dtypes()
+    np.testing.assert_array_equal(fit([a, nullable.to_numpy(dtype=float, na_value=np.nan)]).labels_, expected)
+    masked = np.ma.masked_invalid(b)
+    np.testing.assert_array_equal(fit([a, masked]).labels_, expected)
+    with pytest.raises(ValueError, match="dates or times"):
+        fit([a, np.full((120, 2), np.datetime64("2020-01-01"))])
+    with pytest.raises(ValueError, match="same name"):
+        fit({0: a, "0": a})
+
+
+def test_one_row_at_a_time(rng):
+    X = rng.integers(3, size=(300, 12)).astype(float)  # many ties
+    model = fit(X, 4)
+    alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(100)])
+    np.testing.assert_array_equal(alone, model.labels_[:100])
+
+
+def test_a_fit_that_failed_leaves_no_model(data):
+    from sklearn.exceptions import NotFittedError
+
+    model = GuidedCoTraining(3, view_weights=[1, -1])
+    with pytest.raises(ValueError, match="view_weights"):
+        model.fit(data.views)
+    for method in (model.predict, model.view_labels):
+        with pytest.raises(NotFittedError):
+            method(data.views)
+
+
+def test_pickle_is_the_same_model(data):
+    model = fit(data.views)
+    model.predict(data.views)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(data.views), model.labels_)
+
+
+def test_views_option_of_the_fit_is_kept(data):
+    X = data.views["view0"]
+    model = GuidedCoTraining(3, views=[slice(0, 2), slice(2, 5)], random_state=0).fit(X)
+    model.set_params(views=[slice(0, 3), slice(3, 5)])
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore:The data does not speak clearly")
+def test_choosing_k_on_little_data():
+    few = np.repeat(np.random.default_rng(0).standard_normal((7, 4)) * 10, 20, axis=0)
+    assert 2 <= fit(few, "auto").n_clusters_ <= 6
+    data = make_views(300, 4, separation=8, random_state=0)
+    assert fit(data.views, "auto", n_landmarks=30, n_neighbors=5).n_clusters_ == 4
+    with pytest.raises(ValueError, match=r"k_max|too few"):
+        fit(few[:2], "auto")
+
+
+def test_many_views_can_be_split():
+    from coterie.selection import split_views
+
+    ways = split_views([[v] for v in range(40)], np.random.default_rng(0))
+    assert len(ways) == 3
+    for first, second in ways:
+        assert sorted(first + second) == list(range(40))
