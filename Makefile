@@ -11,7 +11,7 @@ demo: .venv/demo
 	$(BIN)/coterie demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -117,6 +117,16 @@ def test_what_a_fit_tells(digits):
     assert set(model.preparation_) == set(digits.views)
 
 
+def test_a_noise_view_is_shown_to_be_noise(digits):
+    rng = np.random.default_rng(0)
+    views = {**digits.views, "noise": rng.standard_normal((1797, 40))}
+    model = GuidedCoTraining(10, random_state=0).fit(views)
+    assert model.agreement_["noise"] < 0.1 < 0.3 < min(model.agreement_[name] for name in digits.views)
+    assert model.cluster_agreement_.shape == (10, 5)
+    assert model.cluster_agreement_[:, 4].mean() < 0.3 < 0.6 < model.cluster_agreement_[:, :4].mean()
+    assert adjusted_rand_score(model.view_labels(views)[:, 4], model.labels_) < 0.1
+
+
 def majority_of_class(labels, target):
     """Each row's class's most frequent cluster."""
     winners = np.array([np.bincount(labels[target == c]).argmax() for c in range(10)])

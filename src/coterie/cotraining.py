@@ -63,8 +63,8 @@ class CoTraining:
 
     rows: Rows  # the last round's blocks
     guides: tuple[Guide, ...]
-    view: AugmentedView
-    anchors: np.ndarray  # (p, k): U* at the landmarks
+    first_view: AugmentedView  # before any guiding
+    view: AugmentedView  # of the last round
     history: tuple[Round, ...]
 
 
@@ -82,19 +82,18 @@ def cotrain(
     """
     guides: list[Guide] = []
     history: list[Round] = []
-    before = None
-    weights = None
+    before = first_view = None
     while True:
         started = time.perf_counter()
-        view = augmented_view(rows, landmarks, bounds, settings, weights)
-        weights = view.weights
+        view = augmented_view(rows, landmarks, bounds, settings, None if first_view is None else first_view.weights)
+        first_view = first_view or view
         anchors = view.basis(landmarks, bounds).astype(np.float64)  # (p, k)
         change = relative_change(before, anchors)
         agreement = held_share(view, settings)
         history.append(Round(change, agreement, time.perf_counter() - started))
         report(len(history), history[-1])
         if len(history) == settings.max_iter or change <= settings.tol:
-            return CoTraining(rows, tuple(guides), view, anchors, tuple(history))
+            return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
         guide = Guide(view.basis, guide_anchors(anchors, settings.cosine).astype(landmarks.weights.dtype))
         rows = rows.map(partial(guide, bounds=bounds))
         landmarks = guide(landmarks, bounds)

@@ -27,6 +27,7 @@ from coterie.cotraining import (
     graph_agreement,
     pairwise_agreement,
 )
+from coterie.explanation import ask_views, cluster_agreement, view_places
 from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
@@ -125,7 +126,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         said here. A dict or list gives one per view.
     view_weights : "auto", number, dict or list of numbers, default="auto"
         How much each view counts in the augmented view. "auto" trusts a view's graphs less where their singular vectors
-        live on a few rows only, as happens to graphs of noisy views; 1 treats all alike.
+        live on a few rows only, as those of near-duplicates and sparse text do; 1 treats all alike.
     basis : "diffusion" or "subspace", default="diffusion"
         What every graph brings to the augmented view: its k first singular vectors, as published ("subspace"); or 3k/2
         vectors behind the first, each weighted by its squared singular value, as rows of length one.
@@ -186,7 +187,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     consensus_singular_values_ : ndarray
         Singular values of all bases side by side; those past n_components were left out of the consensus.
     agreement_ : dict of float
-        How much of what each view's graphs bring is in the consensus, between 0 and 1, after the last round.
+        How much of what each view's graphs bring is in the consensus, between 0 and 1, before any guiding. Near 0 for a
+        view of noise.
+    cluster_agreement_ : ndarray of shape (n_clusters, n_views)
+        Share of each cluster's rows that each view alone puts there too.
     graph_agreement_ : ndarray of shape (graphs, graphs)
         How alike every two graphs are (1: they say the same), in the order of ``singular_values_``.
     row_ids_ : ndarray of shape (n,) or None
@@ -330,6 +334,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             self._row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
                 self._assign(training.rows, k, rng)
+            with progress.stage("explanation"):
+                self._view_places = view_places(graphs.rows, self._row_map, self.cluster_centers_)
+                self.cluster_agreement_ = cluster_agreement(
+                    graphs.rows, self._row_map, self.cluster_centers_, self._view_places
+                )
         self._describe_fit(views, graphs.landmarks, training)
         self.timings_ = progress.finish()
         return self
@@ -379,9 +388,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self._map_rows(X, lambda rows: rows)
 
     def view_labels(self, X: Any) -> np.ndarray:
-        """Return the cluster that each view alone would put each row in, -1 where the row lacks the view.
+        """Return the cluster that each view alone speaks for, -1 where a row lacks the view.
 
-        Rows on which the views disagree are those where a line holds several numbers.
+        Each view is asked before any guiding: which cluster's rows does it see this row among? Rows on which the views
+        disagree are those where a line holds several numbers.
 
         Parameters
         ----------
@@ -392,17 +402,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ndarray of shape (n, n_views)
         """
         check_is_fitted(self)
-        maps = [self._row_map.of_view(v) for v in range(len(self.view_names_))]
+        row_map = self._row_map
 
-        def label(block: RowRange) -> np.ndarray:
-            views = block.read()
-            columns = []
-            for row_map in maps:
-                rows = row_map(views, block.first_row)  # (b, k)
-                columns.append(np.where(rows.any(axis=1), assign(rows, self.cluster_centers_).labels, -1))
-            return np.column_stack(columns)  # (b, V)
+        def ask(block: RowRange) -> np.ndarray:
+            return ask_views(row_map.graph_map.connect(block.read(), block.first_row), row_map, self._view_places)
 
-        return self._collect(X, label)
+        return self._collect(X, ask)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their embedding."""
@@ -698,8 +703,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             name: spectrum.singular_values for name, spectrum in zip(names, training.view.spectra, strict=True)
         }
         self.consensus_singular_values_ = training.view.consensus.singular_values
-        self.graph_agreement_ = pairwise_agreement(training.view)
-        self.agreement_ = graph_map.mean_by_view(graph_agreement(training.view))
+        # Before guiding: afterwards even noise agrees with what guided it.
+        self.graph_agreement_ = pairwise_agreement(training.first_view)
+        self.agreement_ = graph_map.mean_by_view(graph_agreement(training.first_view))
         self.n_clusters_ = len(self.cluster_centers_)
         self.history_ = [vars(line) for line in training.history]
         self.n_iter_ = len(training.history)

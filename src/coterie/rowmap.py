@@ -241,16 +241,23 @@ class RowMap:
 
     def __call__(self, views: Sequence[ViewBlock], first_row: int = 0) -> np.ndarray:
         """Return the rows' embedding, as unit rows."""
-        block = self.graph_map.connect(views, first_row)
+        return self.follow(self.graph_map.connect(views, first_row))  # (b, k)
+
+    def view_alone(self, block: Block, view: int) -> np.ndarray:
+        """Return where one view alone, before any guiding, would put the rows; zero for those that lack it."""
+        basis = self.guides[0].basis if self.guides else self.basis
+        bounds = self.graph_map.bounds
+        chosen = [g for g, graph in enumerate(self.graph_map.graphs) if graph.view == view]
+        columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
+        own_bounds = np.cumsum([0, *(bounds[g + 1] - bounds[g] for g in chosen)])
+        own = Block(block.indices[:, columns], block.weights[:, columns])
+        return unit_embedding(own, Basis(basis.bases[chosen], basis.rotation[chosen], basis.unit), own_bounds)  # (b, k)
+
+    def follow(self, block: Block) -> np.ndarray:
+        """Return the embedding of rows whose neighbours are known, as unit rows."""
         for guide in self.guides:
             block = guide(block, self.graph_map.bounds)
         return unit_embedding(block, self.basis, self.graph_map.bounds)  # (b, k)
-
-    def of_view(self, view: int) -> RowMap:
-        """Return the map that, after the same rounds of guiding, looks at one view alone."""
-        chosen = np.array([graph.view == view for graph in self.graph_map.graphs])  # (G,)
-        rotation = np.where(chosen[:, None, None], self.basis.rotation, 0)
-        return RowMap(self.graph_map, self.guides, Basis(self.basis.bases, rotation, self.basis.unit))
 
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:

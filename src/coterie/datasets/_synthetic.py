@@ -52,7 +52,7 @@ def make_views(
     shape : "blobs" or "rings"
         Gaussian clusters, or noisy circles that no centroid stands for.
     separation : float
-        Distance between cluster centres, in standard deviations of the noise.
+        Mean distance between cluster centres; the noise has a mean length of 1 in all, whatever the number of columns.
     n_weak, n_noise : int
         How many of the views, from the last one backwards, are noise alone, and how many before those tell clusters
         apart only faintly.
