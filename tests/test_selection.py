@@ -98,7 +98,7 @@ def test_the_evidence_has_one_line_for_every_k():
     assert found.k.tolist() == [2, 3, 4, 5, 6]
     for evidence in (found.scores, found.agreement, found.stability, found.shared, found.gap, found.consensus_gap):
         assert evidence.shape == (5,)
-    assert {name.split(" (")[0] for name in found.graph_gaps} == {"view0", "view1", "concatenation"}
+    assert {name.split(" (")[0] for name in found.graph_gaps} == {"view0", "view1", "(concatenation)"}
     assert all(gaps.shape == (5,) for gaps in found.graph_gaps.values())
     assert found.table(2).splitlines()[1].split()[0] == "3"
     assert len(found.table(2).splitlines()) == 3

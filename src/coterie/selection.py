@@ -282,7 +282,7 @@ def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tu
     if len(views) < 2:
         return []
     ways: dict[frozenset[int], tuple[list[int], list[int]]] = {}
-    for _ in range(4 * SPLITS):  # the same way may be drawn twice
+    for _ in range(20 * SPLITS):  # the same way may be drawn twice
         order = rng.permutation(len(views))
         first, second = sorted(order[: len(views) // 2]), sorted(order[len(views) // 2 :])
         name = frozenset(first) if len(views) % 2 or 0 in first else frozenset(second)
