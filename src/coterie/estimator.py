@@ -100,10 +100,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     views : dict or list of column selections, default=None
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows), or all rows where they are fewer.
+        Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows; 600 with ``basis="subspace"``), at
+        least twice the clusters, and at most all rows, or two fifths of them where rows lack views. Ignored where
+        ``landmarks`` are given.
     n_neighbors : int, list of int or "auto", default="auto"
         Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
-        one search.
+        one search. "auto" is 5, 10 and 80; 5 and 10 above 20,000 rows, 10 above 200,000; 8 with ``basis="subspace"``.
     landmarks : "kmedoids", "kmedoids++", "random" or array of row numbers, default="kmedoids"
         How landmarks are chosen: medoids of a light clustering that starts from rows drawn evenly, or from rows far
         apart; rows drawn evenly; or the landmarks themselves.
@@ -133,7 +135,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
     max_iter : int, default=2
-        Rounds at most. One round is no guiding at all.
+        Rounds at most. One round is no guiding at all; the paper takes about ten.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None

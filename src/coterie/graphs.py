@@ -72,7 +72,7 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
 
 
 def build_graphs(rows: Rows, graph_map: GraphMap) -> Rows:
-    """Replace blocks of raw rows, as (first row, views), by their neighbours."""
+    """Replace blocks of raw rows, each read when its turn comes, by their neighbours."""
     return rows.map(lambda block: graph_map.connect(block.read(), block.first_row))
 
 

@@ -20,7 +20,7 @@ from coterie.datasets._fetch import (
     fetch_reuters,
     fetch_usps,
 )
-from coterie.datasets._synthetic import make_views
+from coterie.datasets._synthetic import iterate_views, make_views
 
 __all__ = [
     "DownloadError",
@@ -36,6 +36,7 @@ __all__ = [
     "fetch_nus",
     "fetch_reuters",
     "fetch_usps",
+    "iterate_views",
     "load_digit_views",
     "load_views",
     "make_views",
