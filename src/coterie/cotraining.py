@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 
@@ -77,15 +78,16 @@ def cotrain(
 ) -> CoTraining:
     """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
 
+    ``rows`` are spent if there is more than one round: nobody keeps weights that were guided on.
     ``landmarks`` are the landmarks' own rows: they follow the rounds beside the others, so that U* at the landmarks is
     at hand without asking wherever the rows live.
     """
     guides: list[Guide] = []
     history: list[Round] = []
-    before = first_view = None
+    before = first_view = view = None
     while True:
         started = time.perf_counter()
-        view = augmented_view(rows, landmarks, bounds, settings, None if first_view is None else first_view.weights)
+        view = augmented_view(rows, landmarks, bounds, settings, view)
         first_view = first_view or view
         anchors = view.basis(landmarks, bounds).astype(np.float64)  # (p, k)
         change = relative_change(before, anchors)
@@ -95,7 +97,7 @@ def cotrain(
         if len(history) == settings.max_iter or change <= settings.tol:
             return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
         guide = Guide(view.basis, guide_anchors(anchors, settings.cosine).astype(landmarks.weights.dtype))
-        rows = rows.map(partial(guide, bounds=bounds))
+        rows = rows.replace(partial(guide, bounds=bounds))
         landmarks = guide(landmarks, bounds)
         guides.append(guide)
         before = anchors
@@ -106,25 +108,35 @@ def augmented_view(
     landmarks: Block,
     bounds: np.ndarray,
     settings: CoTrainingSettings,
-    weights: np.ndarray | None = None,
+    before: AugmentedView | None = None,
 ) -> AugmentedView:
     """Solve Eq. (6): the k directions that are closest to the bases of all graphs.
 
-    ``weights`` of the graphs are those of the first round, once they are known: guided graphs are not judged again.
+    From the round ``before`` come the graphs' weights, since guided graphs are not judged again, and a start for their
+    eigenvectors.
     """
-    solve = partial(
-        graph_spectrum,
-        n_components=settings.n_vectors,
-        drop_first=settings.drop_first,
-        diffusion=settings.diffusion,
-    )
+    starts = repeat(None) if before is None else [spectrum.start for spectrum in before.spectra]
+
+    def solve(job: tuple[np.ndarray, np.ndarray | None]) -> Spectrum:
+        gram, start = job
+        return graph_spectrum(
+            gram,
+            settings.n_vectors,
+            drop_first=settings.drop_first,
+            diffusion=settings.diffusion,
+            start=start,
+            precision=landmarks.weights.dtype,
+        )
+
     grams = sum_grams(rows, len(landmarks.indices), bounds)  # one (p, p) after the other
-    spectra = tuple(in_order(solve, grams, settings.n_threads))
+    spectra = tuple(in_order(solve, zip(grams, starts, strict=False), settings.n_threads))
     own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
-    if weights is None:
+    if before is not None:
+        weights = before.weights
+    elif settings.trust:
+        weights = settings.graph_weights * graph_trust(rows, own[:, :, : settings.n_components], bounds)
+    else:
         weights = settings.graph_weights
-        if settings.trust:
-            weights = weights * graph_trust(rows, own[:, :, : settings.n_components], bounds)
     outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
     shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
     basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)

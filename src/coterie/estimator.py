@@ -27,12 +27,13 @@ from coterie.cotraining import (
     graph_agreement,
     pairwise_agreement,
 )
+from coterie.explanation import SAMPLE_ROWS as ASKED_ROWS
 from coterie.explanation import ask_views, cluster_agreement, view_places
 from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
-from coterie.progress import Progress
-from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, unit_embedding
+from coterie.progress import Progress, Stopwatch
+from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, take_rows, unit_embedding
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
@@ -325,6 +326,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             graphs = self._connect(views, most, rng, progress)
             with progress.stage("n_clusters"):
                 k = self._settle_k(graphs, most, rng)
+            asked = draw_sample(views.n_rows, ASKED_ROWS, rng)
+            asked_block = take_rows(graphs.rows, asked)  # as the views see them, before any guiding
             with progress.stage("rounds"):
                 training = cotrain(
                     graphs.rows,
@@ -337,10 +340,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             with progress.stage("assignment"):
                 self._assign(training.rows, k, rng)
             with progress.stage("explanation"):
-                self._view_places = view_places(graphs.rows, self._row_map, self.cluster_centers_)
-                self.cluster_agreement_ = cluster_agreement(
-                    graphs.rows, self._row_map, self.cluster_centers_, self._view_places
-                )
+                asked_labels = self.labels_[asked]
+                self._view_places = view_places(asked_block, asked_labels, self._row_map, k)
+                self.cluster_agreement_ = cluster_agreement(asked_block, asked_labels, self._row_map, self._view_places)
         self._describe_fit(views, graphs.landmarks, training)
         self.timings_ = progress.finish()
         return self
@@ -494,7 +496,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             landmarks = self._choose_landmarks(views, preparations, sample, p, k, rng)
             graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
         with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
-            rows = build_graphs(self._rows(views), graph_map)
+            watch = Stopwatch()
+            rows = build_graphs(self._rows(views), graph_map, watch)
+            progress.add("graphs", watch, count_threads(self.n_jobs))
             return Graphs(rows, take_landmarks(views, graph_map, landmarks), graph_map, landmarks)
 
     def _settle_k(self, graphs: Graphs, most: int, rng: np.random.Generator) -> int:
@@ -658,8 +662,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _assign(self, rows: Rows, k: int, rng: np.random.Generator) -> None:
         bounds = self._row_map.graph_map.bounds
-        rows = rows.map(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
-        sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))
+        rows = rows.replace(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
+        sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)
         self.cluster_centers_ = fit_centroids(
             rows,
             sample,

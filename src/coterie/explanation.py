@@ -7,20 +7,18 @@ import numpy as np
 from coterie.assignment import assign
 from coterie.kernels import cpu
 from coterie.rowmap import Block, RowMap
-from coterie.rows import Rows
+
+# Views are asked about so many rows at most.
+SAMPLE_ROWS = 20_000
 
 
-def view_places(rows: Rows, row_map: RowMap, centroids: np.ndarray) -> np.ndarray:
+def view_places(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int) -> np.ndarray:
     """Return where each view alone, before any guiding, sees the middle of each cluster."""
-    n_views, (k, width) = len(row_map.graph_map.names), centroids.shape
-
-    def add(block: Block, total: tuple[np.ndarray, np.ndarray]) -> None:
-        labels = assign(row_map.follow(block), centroids).labels
-        for v in range(n_views):
-            cpu.add_groups(row_map.view_alone(block, v), labels, total[0][v], total[1][v])
-
-    sums, counts = rows.sum(add, lambda: (np.zeros((n_views, k, width)), np.zeros((n_views, k))))
-    return (sums / np.maximum(counts, 1)[:, :, None]).astype(centroids.dtype)  # (V, k, c)
+    n_views, width = len(row_map.graph_map.names), row_map.basis.rotation.shape[2]
+    sums, counts = np.zeros((n_views, n_clusters, width)), np.zeros((n_views, n_clusters))
+    for v in range(n_views):
+        cpu.add_groups(row_map.view_alone(block, v), labels, sums[v], counts[v])
+    return (sums / np.maximum(counts, 1)[:, :, None]).astype(row_map.graph_map.dtype)  # (V, k, c)
 
 
 def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
@@ -32,15 +30,10 @@ def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
     return np.column_stack(columns)  # (b, V)
 
 
-def cluster_agreement(rows: Rows, row_map: RowMap, centroids: np.ndarray, places: np.ndarray) -> np.ndarray:
+def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, places: np.ndarray) -> np.ndarray:
     """Return the share of each cluster's rows that each view alone puts there too."""
-    shape = (len(centroids), len(places))
-
-    def add(block: Block, total: tuple[np.ndarray, np.ndarray]) -> None:
-        labels = assign(row_map.follow(block), centroids).labels
-        own = ask_views(block, row_map, places)  # (b, V)
-        np.add.at(total[0], labels, own == labels[:, None])
-        np.add.at(total[1], labels, own >= 0)
-
-    agree, known = rows.sum(add, lambda: (np.zeros(shape), np.zeros(shape)))
+    agree, known = np.zeros((2, places.shape[1], len(places)))  # (k, V)
+    own = ask_views(block, row_map, places)  # (b, V)
+    np.add.at(agree, labels, own == labels[:, None])
+    np.add.at(known, labels, own >= 0)
     return agree / np.maximum(known, 1)  # (k, V)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.preparation import Preparation, Table, squared_norms
+from coterie.progress import Stopwatch
 from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from coterie.views import Views
 
 # The median distance is taken over all pairs of this many rows.
-MEDIAN_ROWS = 2000
+MEDIAN_ROWS = 1000
 
 
 def lay_out_graphs(
@@ -65,15 +66,15 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
     products = (products.toarray() if sparse.issparse(rows) else products).astype(np.float64)  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    distances = np.sqrt(np.maximum(squares[np.triu_indices(len(norms), 1)], 0))  # (m (m - 1) / 2,)
+    distances = np.sqrt(np.maximum(squares[~np.eye(len(norms), dtype=bool)], 0))  # (m (m - 1),) each pair twice
     if not len(distances):
         return 1.0
     return float(np.median(distances)) or float(np.mean(distances)) or 1.0
 
 
-def build_graphs(rows: Rows, graph_map: GraphMap) -> Rows:
+def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:
     """Replace blocks of raw rows, each read when its turn comes, by their neighbours."""
-    return rows.map(lambda block: graph_map.connect(block.read(), block.first_row))
+    return rows.map(lambda block: graph_map.connect(block.read(), block.first_row, watch))
 
 
 def take_landmarks(views: Views, graph_map: GraphMap, landmarks: np.ndarray) -> Block:

@@ -78,16 +78,22 @@ def concatenated_sample(
         if block.present is not None:
             rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
         parts.append(rows)
-    together = np.hstack(parts)  # (s, sum of columns)
-    if len(sample) * n_landmarks * together.shape[1] > EXACT_WORK:
-        together = sketch(together, PROJECTED_COLUMNS, rng)
-    return np.ascontiguousarray(together)
+    n_columns = sum(rows.shape[1] for rows in parts)
+    if len(sample) * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
+        # Projections of the views add up to one of all of them side by side.
+        return np.sum([project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts], axis=0)  # (s, c)
+    return np.hstack(parts)  # (s, sum of columns)
 
 
-def sketch(rows: Table, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random projection of the rows to fewer columns, or all of them as an array where they are few."""
+def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a random projection of sparse rows to fewer columns, or all of them where they are few."""
     if rows.shape[1] <= n_columns:
-        return rows.toarray() if sparse.issparse(rows) else rows
+        return rows.toarray()
+    return project_at_random(rows, n_columns, rng)
+
+
+def project_at_random(rows: Table, n_columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the rows in random directions; squared distances stay what they are, on average."""
     directions = rng.standard_normal((rows.shape[1], n_columns)) / np.sqrt(n_columns)
     return rows @ directions.astype(rows.dtype)  # (s, c)
 
@@ -174,17 +180,16 @@ def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray
 def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest medoid."""
     centers = LandmarkRows(rows[medoids], np.ones(len(medoids), dtype=bool))
-    everyone = np.arange(len(medoids))
 
     def nearest(start: int) -> np.ndarray:
         tile = rows[start : start + TILE]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
         labels = np.empty((len(tile), 1), dtype=np.int32)
-        cpu.smallest(distances, everyone, labels, np.empty((len(tile), 1), dtype=rows.dtype))
+        cpu.smallest(distances, labels, np.empty((len(tile), 1), dtype=rows.dtype))
         return labels[:, 0]
 
     labels = np.concatenate(list(in_order(nearest, range(0, len(rows), TILE), n_threads)))  # (s,)
-    labels[medoids] = everyone  # a medoid stays in its own group: no group is ever empty
+    labels[medoids] = np.arange(len(medoids))  # a medoid stays in its own group: no group is ever empty
     return labels
 
 

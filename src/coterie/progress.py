@@ -9,6 +9,36 @@ from contextlib import contextmanager
 from typing import TextIO
 
 
+class Stopwatch:
+    """Adds up seconds by name, also from several threads.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> with watch("product"):
+    ...     pass
+    >>> list(watch.seconds())
+    ['product']
+    """
+
+    def __init__(self) -> None:
+        self._spent: list[tuple[str, float]] = []  # appending is safe between threads
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Time what happens inside."""
+        started = time.perf_counter()
+        yield
+        self._spent.append((name, time.perf_counter() - started))
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds by name."""
+        total: dict[str, float] = {}
+        for name, seconds in self._spent:
+            total[name] = total.get(name, 0.0) + seconds
+        return total
+
+
 class Progress:
     """Times the stages of a fit, and says so as they end if ``verbose``."""
 
@@ -33,6 +63,11 @@ class Progress:
             stream = self.stream or sys.stderr
             stream.write(f"[coterie {time.perf_counter() - self._started:7.2f} s] {line.rstrip()}\n")
             stream.flush()
+
+    def add(self, stage: str, watch: Stopwatch, n_threads: int) -> None:
+        """Break a stage down into what its threads did, as seconds of wall time."""
+        for name, seconds in watch.seconds().items():
+            self.timings[f"{stage}: {name}"] = seconds / n_threads
 
     def finish(self) -> dict[str, float]:
         """Return the seconds per stage, and in all."""

@@ -15,8 +15,10 @@ from scipy import sparse
 
 from coterie.kernels import cpu
 from coterie.preparation import Preparation, Table, squared_norms
+from coterie.progress import Stopwatch
 
 if TYPE_CHECKING:
+    from coterie.rows import Rows
     from coterie.views import ViewBlock
 
 CONCATENATION = -1  # the number of the view that is all views side by side
@@ -74,8 +76,16 @@ class LandmarkRows:
 class Block:
     """What is kept of some rows once the graphs are built: every graph's neighbours, side by side."""
 
-    indices: np.ndarray  # (b, Q) landmark numbers
+    indices: np.ndarray  # (b, Q) landmark numbers, ascending within each graph
     weights: np.ndarray  # (b, Q) summing to one within each graph, or zero where a row lacks the view
+
+
+def take_rows(rows: Rows, numbers: np.ndarray) -> Block:
+    """Return the neighbours of some rows, by ascending row numbers."""
+    return Block(
+        rows.take(numbers, lambda block: block.indices),
+        rows.take(numbers, lambda block: block.weights),
+    )
 
 
 @dataclass(frozen=True)
@@ -121,17 +131,19 @@ class GraphMap:
             found.setdefault(self.view_name(graph.view), []).append(float(value))
         return {name: float(np.mean(parts)) for name, parts in found.items()}
 
-    def connect(self, views: Sequence[ViewBlock], first_row: int = 0) -> Block:
+    def connect(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Block:
         """Return the neighbours of some rows; ``first_row`` is only for error messages."""
+        watch = watch or Stopwatch()
         n = views[0].data.shape[0]
         index_type = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
         indices = np.empty((n, self.bounds[-1]), dtype=index_type)
         weights = np.empty((n, self.bounds[-1]), dtype=self.dtype)
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
-            distances = self._distances(views, tile, first_row + start)
-            for numbers in self.searches.values():
-                self._neighbours(numbers, distances, indices[tile], weights[tile])
+            distances = self._distances(views, tile, first_row + start, watch)
+            with watch("neighbours"):
+                for numbers in self.searches.values():
+                    self._neighbours(numbers, distances, indices[tile], weights[tile])
         return Block(indices, weights)
 
     @cached_property
@@ -142,11 +154,13 @@ class GraphMap:
             found.setdefault(graph.search, []).append(g)
         return found
 
-    def _distances(self, views: Sequence[ViewBlock], tile: slice, first_row: int) -> dict[int, np.ndarray]:
+    def _distances(
+        self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch
+    ) -> dict[int, np.ndarray]:
         """Return squared distances of a tile's rows to all landmarks, per view that some graph looks at."""
         asked = {graph.view for graph in self.graphs} | {graph.search for graph in self.graphs}
         distances = {
-            v: self._view_distances(v, view, tile, first_row)
+            v: self._view_distances(v, view, tile, first_row, watch)
             for v, view in enumerate(views)
             if v in asked or CONCATENATION in asked
         }  # each (b, p)
@@ -154,14 +168,14 @@ class GraphMap:
             distances[CONCATENATION] = concatenate_distances(list(distances.values()))
         return distances
 
-    def _view_distances(self, v: int, view: ViewBlock, tile: slice, first_row: int) -> np.ndarray:
+    def _view_distances(self, v: int, view: ViewBlock, tile: slice, first_row: int, watch: Stopwatch) -> np.ndarray:
         present = None if view.present is None else view.present[tile]  # (b,)
         if present is not None and not present.any():
             return np.full((len(present), self.n_landmarks), np.inf, dtype=self.dtype)
         if self.preparations[v].hides_infinity:
             numbers = first_row + np.arange(tile.stop - tile.start)
             check_rows(self.names[v], view.data[tile], present, numbers)
-        with np.errstate(all="ignore"):  # what is not finite is found by its norm
+        with watch("preparation"), np.errstate(all="ignore"):  # what is not finite is found by its norm
             rows = self.preparations[v](view.data[tile])  # (b, d)
             norms = squared_norms(rows)  # (b,)
         check_finite(self.names[v], norms, present, first_row + np.arange(len(norms)))
@@ -169,7 +183,8 @@ class GraphMap:
             present = (norms > 0) & (True if present is None else present)
         if present is not None:
             norms[~present] = np.inf
-        return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
+        with watch("product"):
+            return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
 
     def _neighbours(
         self, numbers: list[int], distances: dict[int, np.ndarray], indices: np.ndarray, weights: np.ndarray
@@ -178,7 +193,7 @@ class GraphMap:
         widest = max(self.graphs[g].n_neighbors for g in numbers)
         found = np.empty((len(indices), widest), dtype=indices.dtype)
         nearest = np.empty((len(indices), widest), dtype=self.dtype)
-        cpu.smallest(distances[self.graphs[numbers[0]].search], self.everyone, found, nearest)
+        cpu.smallest(distances[self.graphs[numbers[0]].search], found, nearest)
         for g in numbers:
             graph, columns = self.graphs[g], slice(self.bounds[g], self.bounds[g + 1])
             mine = found[:, : graph.n_neighbors]  # (b, q)
@@ -187,11 +202,7 @@ class GraphMap:
                 squares = np.take_along_axis(distances[graph.view], mine.astype(np.intp), axis=1)
             indices[:, columns] = mine
             cpu.gaussian(squares, graph.bandwidth, weights[:, columns])
-
-    @cached_property
-    def everyone(self) -> np.ndarray:
-        """All landmarks, as candidates."""
-        return np.arange(self.n_landmarks)
+            cpu.sort_neighbours(indices[:, columns], weights[:, columns])
 
 
 @dataclass(frozen=True)
@@ -202,10 +213,21 @@ class Basis:
     rotation: np.ndarray  # (G, r, k): u*_i = sum_g e^g_i R^g
     unit: bool  # whether every e^g_i is made a vector of length one
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"bases": self.bases, "rotation": self.rotation, "unit": self.unit}
+
+    @cached_property
+    def merged(self) -> np.ndarray:
+        """B^g = W^g R^g: where rows are not made unit in between, one table per graph does for both."""
+        return self.bases @ self.rotation  # (G, p, k)
+
     def __call__(self, block: Block, bounds: np.ndarray) -> np.ndarray:
         """Return U* at the block's rows."""
         rows = np.empty((len(block.indices), self.rotation.shape[2]), dtype=self.bases.dtype)
-        cpu.embed(block.indices, block.weights, bounds, self.bases, self.unit, self.rotation, rows)
+        if self.unit:
+            cpu.embed(block.indices, block.weights, bounds, self.bases, self.rotation, rows)
+        else:
+            cpu.embed_linear(block.indices, block.weights, bounds, self.merged, rows)
         return rows  # (b, k)
 
     def stack(self, block: Block, bounds: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from coterie.assignment import assign, lloyd, qr_centroids
 from coterie.kernels import cpu
-from coterie.rowmap import CONCATENATION, Block, GraphMap
+from coterie.rowmap import CONCATENATION, Block, GraphMap, take_rows
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
@@ -227,10 +227,7 @@ class Looks:
 def draw_rows(rows: Rows, size: int, rng: np.random.Generator) -> Block:
     """Return the neighbours of some rows, or of all where they are few."""
     drawn = np.sort(rng.permutation(rows.n_rows)[:size])
-    return Block(
-        rows.map(lambda block: block.indices).take(drawn),
-        rows.map(lambda block: block.weights).take(drawn),
-    )
+    return take_rows(rows, drawn)
 
 
 def take(block: Block, chosen: np.ndarray) -> Block:

@@ -24,7 +24,7 @@ ITERATE_FROM = 400
 FEW = 8
 FILTERS = 30
 DEGREE = 10
-RESIDUAL = 1e-7
+RESIDUAL = {4: 2e-5, 8: 1e-7}  # by bytes of a number: what is left of M v - lambda v
 # Where more eigenvalues than the block has columns are 1, as in a graph of many pieces, there is no gap to cut at.
 LARGEST_CUT = 0.9
 
@@ -35,6 +35,7 @@ class Spectrum:
 
     basis: np.ndarray  # (p, r): e_i = sum_j z_ij basis[j]; columns beyond the graph's rank are zero
     singular_values: np.ndarray  # (r + 1,) of Zhat, descending, one more than is used: the gap behind r
+    start: np.ndarray | None = None  # (p, m) where the search for the next round's vectors begins
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,27 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> Iterator[np.n
         def add(block: Block, total: tuple[np.ndarray], columns: slice = columns) -> None:
             cpu.gram(block.indices[:, columns], block.weights[:, columns], total[0])
 
-        (lower,) = rows.sum(add, lambda: (np.zeros((n_landmarks, n_landmarks)),))
-        yield lower + np.tril(lower, -1).T  # (p, p)
+        (gram,) = rows.sum(add, lambda: (np.zeros((n_landmarks, n_landmarks)),))
+        cpu.mirror(gram)
+        yield gram  # (p, p)
 
 
-def graph_spectrum(gram: np.ndarray, n_components: int, *, drop_first: bool = False, diffusion: int = 0) -> Spectrum:
+def graph_spectrum(
+    gram: np.ndarray,
+    n_components: int,
+    *,
+    drop_first: bool = False,
+    diffusion: int = 0,
+    start: np.ndarray | None = None,
+    precision: np.dtype | str = "float64",
+) -> Spectrum:
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark that nobody is joined to has degree zero and drops out.
     With ``drop_first`` the constant vector is left out. Every vector is multiplied by its singular value to the power
-    ``diffusion``, so that weak directions count less.
+    ``diffusion``, so that weak directions count less. ``start`` is that of a spectrum thought to be near this one.
+    Vectors need not be more precise than the weights that they are multiplied with: that is ``precision``.
     """
     degrees = gram.sum(axis=1)  # (p,)
     roots = np.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
@@ -73,12 +84,13 @@ def graph_spectrum(gram: np.ndarray, n_components: int, *, drop_first: bool = Fa
         # first, is what keeps the others whole when a graph falls into pieces and the largest eigenvalue comes often.
         constant = np.sqrt(degrees / max(degrees.sum(), np.finfo(float).tiny))  # (p,)
         laplacian -= np.outer(constant, constant)
-    values, vectors = top_eigenpairs(laplacian, min(n_components + 1, len(laplacian)))  # (m,), (p, m)
+    found = top_eigenpairs(laplacian, min(n_components + 1, len(laplacian)), start, precision)
+    values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, len(values))
     lengths = inverse_roots(values[:used]) * np.maximum(values[:used], 0) ** (diffusion / 2)  # (m,)
     basis = np.zeros((len(laplacian), n_components))
     basis[:, :used] = vectors[:, :used] * roots[:, None] * lengths
-    return Spectrum(basis, np.sqrt(np.maximum(values, 0)))
+    return Spectrum(basis, np.sqrt(np.maximum(values, 0)), found.block)
 
 
 def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, power: float = 0.0) -> Consensus:
@@ -98,21 +110,32 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), np.sqrt(values))
 
 
-def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The largest eigenvalues of a symmetric matrix, descending, and their vectors."""
+
+    values: np.ndarray  # (m,)
+    vectors: np.ndarray  # (p, m)
+    block: np.ndarray | None = None  # (p, more than m) the subspace they were found in
+
+
+def top_eigenpairs(
+    matrix: np.ndarray, count: int, start: np.ndarray | None = None, precision: np.dtype | str = "float64"
+) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
     size = len(matrix)
     if size >= ITERATE_FROM and FEW * count <= size:
-        found = filtered_subspace(matrix, count)
+        found = filtered_subspace(matrix.astype(precision, copy=False), count, start)
         if found is not None:
             return found
     values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
-    return values[::-1], vectors[:, ::-1]
+    return Eigenpairs(values[::-1], vectors[:, ::-1])
 
 
-def filtered_subspace(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
     """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not settle.
 
     A block of vectors finds eigenvalues of any multiplicity, such as the many ones of a graph in many pieces, which
@@ -120,17 +143,19 @@ def filtered_subspace(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.nd
     """
     size = len(matrix)
     width = min(size, count + max(10, count // 2))
-    block = np.random.default_rng(0).standard_normal((size, width))
+    if start is None:
+        start = np.random.default_rng(0).standard_normal((size, width)).astype(matrix.dtype)
+    block = start
     for _ in range(FILTERS):
-        block, _ = qr(block, mode="economic", overwrite_a=True)
+        block, _ = qr(block, mode="economic")
         image = matrix @ block  # (p, m)
-        values, rotation = eigh(block.T @ image)  # Rayleigh-Ritz
-        values, rotation = values[::-1], rotation[:, ::-1]
+        values, rotation = eigh((block.T @ image).astype(np.float64))  # Rayleigh-Ritz
+        values, rotation = values[::-1], rotation[:, ::-1].astype(matrix.dtype)
         block, image = block @ rotation, image @ rotation
-        residuals = np.linalg.norm(image[:, :count] - block[:, :count] * values[:count], axis=0)
-        if residuals.max() < RESIDUAL:
-            return values[:count], block[:, :count]
-        block = chebyshev(matrix, block, image, cut=np.clip(values[-1], 1e-3, LARGEST_CUT))
+        gaps = image[:, :count] - block[:, :count] * values[:count].astype(matrix.dtype)
+        if np.linalg.norm(gaps, axis=0).max() < RESIDUAL[matrix.itemsize]:
+            return Eigenpairs(values[:count], block[:, :count], block)
+        block = chebyshev(matrix, block, image, cut=float(np.clip(values[-1], 1e-3, LARGEST_CUT)))
     return None
 
 

@@ -18,6 +18,14 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
+def level(data, center, scale, rows):
+    """Write (x - center) * scale, column by column, of values of any type to ``rows``."""
+    for i in range(data.shape[0]):
+        for j in range(data.shape[1]):
+            rows[i, j] = (data[i, j] - center[j]) * scale[j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
 def finish_distances(products, row_norms, landmark_norms):
     """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero."""
     for i in range(products.shape[0]):
@@ -26,50 +34,82 @@ def finish_distances(products, row_norms, landmark_norms):
             products[i, j] = max(value, 0)
 
 
-@njit(cache=True, nogil=True)
-def sift_down(values, where, at, size):
-    """Restore the heap below ``at``: every pair (value, index) is at least as large as its two children."""
-    value, index = values[at], where[at]
-    while True:
-        child = 2 * at + 1
-        if child >= size:
+# Rows of distances are looked through so many at a time: most such stretches hold no near landmark.
+STRETCH = 32
+BISECTIONS = 40
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def count_within(values, bound):
+    """Return how many values are at most ``bound``."""
+    count = np.int32(0)
+    for j in range(values.shape[0]):
+        count += np.int32(values[j] <= bound)
+    return count
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def bound_of_smallest(values, q):
+    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting."""
+    low = high = values[0]
+    for j in range(values.shape[0]):
+        low, high = min(low, values[j]), max(high, values[j])
+    enough = q + max(2, q // 4)
+    half = values.dtype.type(0.5)
+    for _ in range(BISECTIONS):
+        middle = low + (high - low) * half
+        if not np.isfinite(middle):
             break
-        right = child + 1
-        if right < size and (
-            values[right] > values[child] or (values[right] == values[child] and where[right] > where[child])
-        ):
-            child = right
-        if values[child] < value or (values[child] == value and where[child] < index):
-            break
-        values[at], where[at] = values[child], where[child]
-        at = child
-    values[at], where[at] = value, index
+        count = count_within(values, middle)
+        if count < q:
+            low = middle
+        else:
+            high = middle
+            if count <= enough:
+                break
+    return high
 
 
-@njit(cache=True, nogil=True)
-def smallest(distances, candidates, indices, values):
-    """Write each row's nearest candidates, in ascending order of distance, to ``indices`` and ``values``.
+@njit(cache=True, nogil=True, fastmath=FAST)
+def smallest(distances, indices, values):
+    """Write each row's nearest landmarks, in ascending order of distance, to ``indices`` and ``values``.
 
-    Among equal distances the first candidate wins. The nearest so far are kept as a heap, the farthest of them on top,
-    so that most candidates cost one comparison.
+    Among equal distances the first landmark wins.
     """
+    n, p = distances.shape
     q = indices.shape[1]
     best = np.empty(q, dtype=distances.dtype)
     where = np.empty(q, dtype=np.int64)
-    for i in range(distances.shape[0]):
+    for i in range(n):
+        bound = bound_of_smallest(distances[i], q)
+        found = 0
+        for start in range(0, p, STRETCH):
+            stretch = distances[i, start : min(start + STRETCH, p)]
+            if count_within(stretch, bound) == 0:
+                continue
+            for j in range(stretch.shape[0]):
+                value = stretch[j]
+                if value <= bound and (found < q or value < best[q - 1]):
+                    at = min(found, q - 1)
+                    while at > 0 and best[at - 1] > value:
+                        best[at], where[at] = best[at - 1], where[at - 1]
+                        at -= 1
+                    best[at], where[at] = value, start + j
+                    found += 1
         for t in range(q):
-            best[t], where[t] = distances[i, candidates[t]], candidates[t]
-        for t in range(q // 2 - 1, -1, -1):
-            sift_down(best, where, t, q)
-        for c in range(q, candidates.shape[0]):
-            value = distances[i, candidates[c]]
-            if value < best[0]:
-                best[0], where[0] = value, candidates[c]
-                sift_down(best, where, 0, q)
-        for t in range(q - 1, -1, -1):  # the farthest goes last
-            values[i, t], indices[i, t] = best[0], where[0]
-            best[0], where[0] = best[t], where[t]
-            sift_down(best, where, 0, t)
+            values[i, t], indices[i, t] = best[t], where[t]
+
+
+@njit(cache=True, nogil=True)
+def sort_neighbours(indices, weights):
+    """Put each row's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
+    for i in range(indices.shape[0]):
+        for s in range(1, indices.shape[1]):
+            index, weight, at = indices[i, s], weights[i, s], s
+            while at > 0 and indices[i, at - 1] > index:
+                indices[i, at], weights[i, at] = indices[i, at - 1], weights[i, at - 1]
+                at -= 1
+            indices[i, at], weights[i, at] = index, weight
 
 
 @njit(cache=True, nogil=True)
@@ -111,19 +151,23 @@ def gaussian(distances, bandwidth, weights):
 
 @njit(cache=True, nogil=True)
 def gram(indices, weights, total):
-    """Add sum_i z_i z_i^T of one graph to ``total`` (p x p), lower triangle only."""
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total`` (p x p), lower triangle only."""
     for i in range(indices.shape[0]):
         for s in range(indices.shape[1]):
-            a = indices[i, s]
-            weight = weights[i, s]
+            weight = float(weights[i, s])
             if weight == 0:
                 continue
+            row = total[indices[i, s]]
             for t in range(s + 1):
-                b = indices[i, t]
-                if a >= b:
-                    total[a, b] += weight * weights[i, t]
-                else:
-                    total[b, a] += weight * weights[i, t]
+                row[indices[i, t]] += weight * weights[i, t]
+
+
+@njit(cache=True, nogil=True)
+def mirror(total):
+    """Copy the lower triangle to the upper one, in place."""
+    for i in range(total.shape[0]):
+        for j in range(i):
+            total[j, i] = total[i, j]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -173,17 +217,31 @@ def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def embed(indices, weights, bounds, bases, unit, rotation, embedding):
-    """Write u*_i = sum_g e^g_i R^g to ``embedding`` (block x k); ``rotation`` is graphs x r x k."""
+def embed(indices, weights, bounds, bases, rotation, embedding):
+    """Write u*_i = sum_g e^g_i R^g, each e^g_i of length one, to ``embedding``; ``rotation`` is graphs x r x k."""
     r, k = rotation.shape[1], rotation.shape[2]
     part = np.empty(r, dtype=bases.dtype)
     for i in range(indices.shape[0]):
         embedding[i, :] = 0
         for g in range(bounds.shape[0] - 1):
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, part)
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], True, part)
             for a in range(r):
                 for c in range(k):
                     embedding[i, c] += part[a] * rotation[g, a, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def embed_linear(indices, weights, bounds, merged, embedding):
+    """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x k."""
+    k = embedding.shape[1]
+    for i in range(indices.shape[0]):
+        embedding[i, :] = 0
+        for g in range(bounds.shape[0] - 1):
+            for s in range(bounds[g], bounds[g + 1]):
+                j = indices[i, s]
+                weight = weights[i, s]
+                for c in range(k):
+                    embedding[i, c] += weight * merged[g, j, c]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

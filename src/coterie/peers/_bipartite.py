@@ -113,9 +113,10 @@ def connect(table: Table, landmarks: Table, n_neighbors: int, sigma: float, n_th
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
         indices = np.empty((len(distances), q), dtype=np.uint32)
         nearest = np.empty((len(distances), q), dtype=distances.dtype)
-        cpu.smallest(distances, np.arange(p), indices, nearest)
+        cpu.smallest(distances, indices, nearest)
         weights = np.empty_like(nearest)
         cpu.gaussian(nearest, sigma, weights)
+        cpu.sort_neighbours(indices, weights)
         return Block(indices, weights)
 
     starts = MemoryRows(range(0, n, TILE), n_rows=n, n_threads=n_threads)

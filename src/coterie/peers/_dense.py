@@ -48,14 +48,14 @@ def top_vectors(matrix: np.ndarray, count: int) -> np.ndarray:
     """Return the eigenvectors of a symmetric matrix's largest eigenvalues, largest first."""
     n = len(matrix)
     if n <= SMALL or count >= n // 2:
-        return top_eigenpairs(matrix, count)[1]  # (n, k)
+        return top_eigenpairs(matrix, count).vectors  # (n, k)
     # Lanczos from a fixed start, with room for eigenvalues that crowd near one, as they do once views agree.
     start = np.random.default_rng(0).uniform(0.5, 1.5, size=n)
     room = min(n - 1, max(4 * count, 20))
     try:
         values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=room, maxiter=30, tol=1e-7)
     except ArpackNoConvergence:
-        return top_eigenpairs(matrix, count)[1]  # (n, k)
+        return top_eigenpairs(matrix, count).vectors  # (n, k)
     return np.ascontiguousarray(vectors[:, np.argsort(-values)])  # (n, k)
 
 

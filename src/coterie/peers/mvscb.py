@@ -217,8 +217,8 @@ def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.cs
 def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
     """Return the top singular vectors behind the first pair, from the p x p Gram matrix."""
     gram = (graph.T @ graph).toarray()  # (p, p)
-    values, vectors = top_eigenpairs(gram, min(n_components + 1, len(gram)))
-    values, vectors = values[1:], vectors[:, 1:]  # (k,), (p, k)
+    found = top_eigenpairs(gram, min(n_components + 1, len(gram)))
+    values, vectors = found.values[1:], found.vectors[:, 1:]  # (k,), (p, k)
     return Factors(graph @ (vectors * inverse_roots(values)), vectors)
 
 

@@ -18,7 +18,10 @@ class Rows(Protocol):
     n_rows: int
 
     def map(self, function: Callable[[Any], Any]) -> Rows:
-        """Replace every block by ``function(block)``."""
+        """Return the rows with ``function(block)`` for every block."""
+
+    def replace(self, function: Callable[[Any], Any]) -> Rows:
+        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
         """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
@@ -26,5 +29,5 @@ class Rows(Protocol):
     def collect(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """Return the given rows, ascending, of blocks that are arrays."""
+    def take(self, rows: np.ndarray, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return the given rows, ascending, of ``function(block)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from coterie.threads import in_order
 
-# Partial sums are made over this many runs of consecutive blocks, and then added up in order. The number does
-# not depend on the threads, so neither does the rounding; it is small, because every run has its own p x p.
-RUNS = 8
+# Partial sums are made over runs of consecutive blocks, and then added up in order. How many there are depends on the
+# rows and not on the threads, so neither does the rounding; they are few, because every run has its own p x p.
+ROWS_PER_RUN = 32_768
+MOST_RUNS = 16
 
 
 class MemoryRows:
@@ -31,8 +33,15 @@ class MemoryRows:
         self.n_threads = n_threads
 
     def map(self, function: Callable[[Any], Any]) -> MemoryRows:
-        """Replace every block by ``function(block)``."""
+        """Return the rows with ``function(block)`` for every block."""
         blocks = list(in_order(function, self.blocks, self.n_threads))
+        return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
+
+    def replace(self, function: Callable[[Any], Any]) -> MemoryRows:
+        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
+        waiting, self.blocks = deque(self.blocks), ()
+        given = (waiting.popleft() for _ in range(len(waiting)))
+        blocks = list(in_order(function, given, self.n_threads))
         return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
@@ -44,7 +53,8 @@ class MemoryRows:
                 function(self.blocks[number], total)
             return total
 
-        runs = np.array_split(np.arange(len(self.blocks)), min(RUNS, len(self.blocks)))
+        n_runs = int(np.clip(self.n_rows // ROWS_PER_RUN, 1, min(MOST_RUNS, len(self.blocks))))
+        runs = np.array_split(np.arange(len(self.blocks)), n_runs)
         totals = in_order(sum_run, runs, self.n_threads)
         result = next(totals)
         for total in totals:
@@ -64,8 +74,11 @@ class MemoryRows:
             at += len(part)
         return out
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """Return the given rows, ascending, of blocks that are arrays."""
-        starts = np.cumsum([0, *(len(block) for block in self.blocks)])
-        homes = np.searchsorted(starts, rows, side="right") - 1
-        return np.concatenate([self.blocks[b][rows[homes == b] - starts[b]] for b in np.unique(homes)])
+    def take(self, rows: np.ndarray, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Return the given rows, ascending, of ``function(block)``."""
+        parts, first = [], 0
+        for found in in_order(function, self.blocks, self.n_threads):
+            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(found))]
+            parts.append(found[here - first])
+            first += len(found)
+        return np.concatenate(parts)
