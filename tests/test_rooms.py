@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.assignment import assign, best_of, lloyd, qr_centroids, refine
-from coterie.kernels import cpu
+from coterie.kernels import _numba as cpu
 from coterie.landmarks import kmedoids
 from coterie.preparation import prepare
 from coterie.rows.memory import MemoryRows

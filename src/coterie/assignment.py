@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.cluster import kmeans_plusplus
 
-from coterie.kernels import cpu
+from coterie.arrays import array_namespace, convert, like, to_host
+from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
 
 # Restarts of k-means run on this many rows; the best one is then refined on all of them.
@@ -28,17 +30,17 @@ class Partition:
     @property
     def confidence(self) -> np.ndarray:
         """How much nearer a row is to its own centroid than to the next: 0 on the border, 1 at the centroid."""
-        ratio = np.divide(self.nearest, self.second, out=np.zeros_like(self.nearest), where=self.second > 0)
-        return (1 - np.sqrt(ratio)).astype(np.float32)  # (b,)
+        xp = array_namespace(self.nearest)
+        away = self.second > 0
+        ratio = xp.where(away, self.nearest / xp.where(away, self.second, 1.0), 0.0)
+        return convert(1 - ratio**0.5, "float32")  # (b,)
 
 
 def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     """Return each row's nearest centroid."""
-    labels = np.empty(len(embedding), dtype=np.int32)
-    nearest, second = np.empty((2, len(embedding)))
-    cpu.assign(embedding, centroids, labels, nearest, second)
-    nowhere = ~embedding.any(axis=1)
-    second[nowhere] = nearest[nowhere]
+    labels, nearest, second = kernels_of(embedding).assign(embedding, like(centroids, embedding))
+    xp = array_namespace(embedding)
+    second = xp.where(xp.any(embedding != 0, axis=1), second, nearest)
     return Partition(labels, nearest, second)
 
 
@@ -50,10 +52,13 @@ def fit_centroids(
     ``rows`` are blocks of the embedding; ``sample`` holds some of its rows, or all where they are few.
     """
     rng = np.random.default_rng(seed)
-    centroids = qr_centroids(sample, n_clusters) if method == "cluster_qr" else best_of(sample, n_clusters, n_init, rng)
-    if len(sample) == rows.n_rows:
-        return centroids
-    return refine(rows, centroids)
+    if method == "cluster_qr":
+        centroids = qr_centroids(to_host(sample), n_clusters)
+    elif is_tensor(sample):
+        centroids = best_at_once(sample, n_clusters, n_init, rng)
+    else:
+        centroids = best_of(sample, n_clusters, n_init, rng)
+    return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
 
 
 def best_of(sample: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
@@ -84,7 +89,7 @@ def lloyd(sample: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]
 def group_means(sample: np.ndarray, partition: Partition, n_clusters: int) -> np.ndarray:
     """Return the groups' means; an empty group starts anew at the row farthest from its centroid."""
     sums, counts = np.zeros((n_clusters, sample.shape[1])), np.zeros(n_clusters)
-    cpu.add_groups(sample, partition.labels, sums, counts)
+    kernels_of(sample).add_groups(sample, partition.labels, sums, counts)
     empty = np.flatnonzero(counts == 0)
     if len(empty):
         farthest = np.argsort(-partition.nearest, kind="stable")[: len(empty)]
@@ -107,18 +112,87 @@ def refine(rows: Rows, centroids: np.ndarray) -> np.ndarray:
 def sum_groups(rows: Rows, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum and the number of the rows nearest to each centroid."""
 
-    def add(block: np.ndarray, total: tuple[np.ndarray, np.ndarray]) -> None:
-        cpu.add_groups(block, assign(block, centroids).labels, *total)
+    def add(block: np.ndarray, total: list[np.ndarray]) -> None:
+        kernels = kernels_of(block)
+        if not total:
+            total += [kernels.zeros(centroids.shape, block), kernels.zeros((len(centroids),), block)]
+        kernels.add_groups(block, assign(block, centroids).labels, *total)
 
-    return rows.sum(add, lambda: (np.zeros(centroids.shape), np.zeros(len(centroids))))
+    return to_host(tuple(rows.sum(add, list)))
+
+
+def best_at_once(sample: Any, n_clusters: int, n_init: int, rng: np.random.Generator) -> Any:
+    """Return the centroids of the best of several runs of k-means, all made side by side, as a GPU likes it."""
+    import torch
+
+    centroids = spread_starts(sample, n_clusters, n_init, rng)  # (runs, k, c)
+    distances = cuda_distances(sample, centroids)  # (runs, n, k)
+    labels = distances.argmin(dim=2)
+    for number in range(MAX_ITER):
+        members = torch.nn.functional.one_hot(labels, n_clusters).to(sample.dtype)  # (runs, n, k)
+        counts = members.sum(dim=1)  # (runs, k)
+        means = (members.mT @ sample) / counts.clamp(min=1)[:, :, None]
+        # An empty group starts anew at the row farthest from its centroid.
+        farthest = sample[distances.amin(dim=2).argmax(dim=1)]  # (runs, c)
+        centroids = torch.where(counts[:, :, None] > 0, means, farthest[:, None])
+        distances = cuda_distances(sample, centroids)
+        before, labels = labels, distances.argmin(dim=2)
+        if number % 5 == 4 and bool((labels == before).all()):  # asking takes longer than a pass
+            break
+    return centroids[distances.amin(dim=2).sum(dim=1).argmin()]
+
+
+def spread_starts(sample: Any, n_clusters: int, n_init: int, rng: np.random.Generator) -> Any:
+    """Return starts for several runs of k-means.
+
+    Each centroid is the best of a few rows drawn with odds like their squared distance to those before (greedy
+    k-means++).
+    """
+    import torch
+
+    n_trials = 2 + int(np.log(n_clusters))
+    draws = like(rng.random((n_init, n_clusters, n_trials)), sample, "float64")
+    numbers = (draws[:, 0, 0] * len(sample)).long().clamp(max=len(sample) - 1)  # (runs,)
+    starts = [sample[numbers]]
+    least = cuda_distances(sample, starts[0][:, None])[:, :, 0]  # (runs, n)
+    runs = torch.arange(n_init, device=sample.device)
+    for c in range(1, n_clusters):
+        odds = least.double().cumsum(dim=1)
+        numbers = torch.searchsorted(odds, draws[:, c] * odds[:, -1:]).clamp(max=len(sample) - 1)  # (runs, trials)
+        after = torch.minimum(least[:, :, None], cuda_distances(sample, sample[numbers]))  # (runs, n, trials)
+        best = after.sum(dim=1).argmin(dim=1)  # (runs,)
+        least = after[runs, :, best]
+        starts.append(sample[numbers[runs, best]])
+    return torch.stack(starts, dim=1)  # (runs, k, c)
+
+
+def cuda_distances(sample: Any, centroids: Any) -> Any:
+    """Return squared distances of all rows to every run's centroids."""
+    from coterie.kernels import cuda
+
+    return cuda.squared_distances(sample, centroids)  # (runs, n, k)
 
 
 def nearest_rows(distances: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return for every cluster the row with the least distance, -1 for an empty one."""
+    if is_tensor(labels):
+        return nearest_tensor_rows(distances, labels, n_clusters)
     order = np.lexsort((distances, labels))  # by cluster, then by distance
     firsts = np.searchsorted(labels[order], np.arange(n_clusters))
     counts = np.bincount(labels, minlength=n_clusters)
     return np.where(counts > 0, order[np.minimum(firsts, len(order) - 1)], -1)  # (k,)
+
+
+def nearest_tensor_rows(distances: Any, labels: Any, n_clusters: int) -> np.ndarray:
+    """Return for every cluster the row with the least distance, -1 for an empty one."""
+    import torch
+
+    groups = labels.long()
+    least = torch.full((n_clusters,), torch.inf, dtype=distances.dtype, device=labels.device)
+    least.scatter_reduce_(0, groups, distances, "amin")
+    numbers = torch.where(distances == least[groups], torch.arange(len(labels), device=labels.device), len(labels))
+    first = torch.full((n_clusters,), len(labels), device=labels.device).scatter_reduce_(0, groups, numbers, "amin")
+    return to_host(torch.where(first < len(labels), first, -1))  # (k,)
 
 
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:

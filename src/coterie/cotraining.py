@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 
 import numpy as np
 
-from coterie.kernels import cpu
+from coterie.arrays import convert, like, precision_of, stack, to_host
+from coterie.kernels import kernels_of
 from coterie.rowmap import Basis, Block, Guide
 from coterie.rows import Rows
 from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams
@@ -89,14 +89,14 @@ def cotrain(
         started = time.perf_counter()
         view = augmented_view(rows, landmarks, bounds, settings, view)
         first_view = first_view or view
-        anchors = view.basis(landmarks, bounds).astype(np.float64)  # (p, k)
+        anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
         change = relative_change(before, anchors)
         agreement = held_share(view, settings)
         history.append(Round(change, agreement, time.perf_counter() - started))
         report(len(history), history[-1])
         if len(history) == settings.max_iter or change <= settings.tol:
             return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
-        guide = Guide(view.basis, guide_anchors(anchors, settings.cosine).astype(landmarks.weights.dtype))
+        guide = Guide(view.basis, like(guide_anchors(anchors, settings.cosine), landmarks.weights))
         rows = rows.replace(partial(guide, bounds=bounds))
         landmarks = guide(landmarks, bounds)
         guides.append(guide)
@@ -115,22 +115,8 @@ def augmented_view(
     From the round ``before`` come the graphs' weights, since guided graphs are not judged again, and a start for their
     eigenvectors.
     """
-    starts = repeat(None) if before is None else [spectrum.start for spectrum in before.spectra]
-
-    def solve(job: tuple[np.ndarray, np.ndarray | None]) -> Spectrum:
-        gram, start = job
-        return graph_spectrum(
-            gram,
-            settings.n_vectors,
-            drop_first=settings.drop_first,
-            diffusion=settings.diffusion,
-            start=start,
-            precision=landmarks.weights.dtype,
-        )
-
-    grams = sum_grams(rows, len(landmarks.indices), bounds)  # one (p, p) after the other
-    spectra = tuple(in_order(solve, zip(grams, starts, strict=False), settings.n_threads))
-    own = np.stack([spectrum.basis for spectrum in spectra]).astype(landmarks.weights.dtype)  # (G, p, r)
+    spectra = solve_graphs(rows, landmarks, bounds, settings, before)
+    own = convert(stack([spectrum.basis for spectrum in spectra]), precision_of(landmarks.weights))  # (G, p, r)
     if before is not None:
         weights = before.weights
     elif settings.trust:
@@ -139,8 +125,33 @@ def augmented_view(
         weights = settings.graph_weights
     outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
     shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
-    basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
-    return AugmentedView(basis, weights, spectra, shared, outer)
+    basis = Basis(own, like(shared.rotation, own), settings.unit)
+    return AugmentedView(basis, weights, spectra, shared, to_host(outer))
+
+
+def solve_graphs(
+    rows: Rows,
+    landmarks: Block,
+    bounds: np.ndarray,
+    settings: CoTrainingSettings,
+    before: AugmentedView | None,
+) -> tuple[Spectrum, ...]:
+    """Return every graph's spectrum: one after the other on several threads, or all at once on a GPU."""
+    solve = partial(
+        graph_spectrum,
+        n_components=settings.n_vectors,
+        drop_first=settings.drop_first,
+        diffusion=settings.diffusion,
+        precision=precision_of(landmarks.weights),
+    )
+    grams = sum_grams(rows, len(landmarks.indices), bounds, landmarks.weights)  # one (p, p) after the other
+    starts = [None] * (len(bounds) - 1) if before is None else [spectrum.start for spectrum in before.spectra]
+    if not kernels_of(landmarks.weights).BATCHED:
+        jobs = zip(grams, starts, strict=True)
+        return tuple(in_order(lambda job: solve(job[0], start=job[1]), jobs, settings.n_threads))
+    found = solve(stack(list(grams)), start=None if starts[0] is None else stack(starts))
+    blocks = [None] * len(starts) if found.start is None else found.start
+    return tuple(map(Spectrum, found.basis, found.singular_values, blocks))
 
 
 def concatenation_weight(n_views: int) -> float:
@@ -155,13 +166,13 @@ def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray
     have found a clump of near-duplicates or a few rows that the graph hardly joins to the others, not a cluster.
     """
     n_graphs, _, k = bases.shape
+    kernels = kernels_of(bases)
 
     def add(block: Block, total: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        cpu.power_sums(block.indices, block.weights, bounds, bases, *total)
+        kernels.power_sums(block.indices, block.weights, bounds, bases, total)
 
-    squares, fourths, counts = rows.sum(
-        add, lambda: (np.zeros((n_graphs, k)), np.zeros((n_graphs, k)), np.zeros(n_graphs))
-    )
+    shapes = ((n_graphs, k), (n_graphs, k), (n_graphs,))
+    squares, fourths, counts = to_host(rows.sum(add, lambda: tuple(kernels.zeros(shape, bases) for shape in shapes)))
     lived_on = squares**2 / np.maximum(fourths * counts[:, None], np.finfo(float).tiny)  # (G, k), share of the rows
     return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
 
@@ -169,14 +180,13 @@ def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray
 def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:
     """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i]."""
     n_graphs, _, r = bases.shape
-    size = n_graphs * r
+    kernels = kernels_of(bases)
 
     def add(block: Block, total: tuple[np.ndarray]) -> None:
-        stacked = np.empty((len(block.indices), size), dtype=bases.dtype)
-        cpu.project(block.indices, block.weights, bounds, bases, unit, stacked)
-        total[0][...] += stacked.T @ stacked
+        stacked = kernels.project(block.indices, block.weights, bounds, bases, unit)  # (b, G r)
+        kernels.add_outer(stacked, total[0])
 
-    (outer,) = rows.sum(add, lambda: (np.zeros((size, size)),))
+    (outer,) = rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),))
     return outer
 
 

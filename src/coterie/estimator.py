@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie.arrays import array_namespace, to_host
 from coterie.assignment import SAMPLE_ROWS, assign, fit_centroids, nearest_rows
 from coterie.cotraining import (
     CoTraining,
@@ -30,18 +32,21 @@ from coterie.cotraining import (
 from coterie.explanation import SAMPLE_ROWS as ASKED_ROWS
 from coterie.explanation import ask_views, cluster_agreement, view_places
 from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
+from coterie.kernels import is_tensor
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress, Stopwatch
 from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, take_rows, unit_embedding
 from coterie.rows import Rows
+from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_choice, check_int, check_real, per_view, refuse
-from coterie.views import Shape, ViewBlock, Views, as_views, check_columns, check_overlap, match_views
+from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
 
 BLOCK_ROWS = 8192
+DEVICE_BLOCK_ROWS = 2**20
 
 
 @dataclass(frozen=True)
@@ -62,19 +67,6 @@ SCALES = (
     Scale(np.inf, 1000, (10,)),
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
-
-
-@dataclass(frozen=True)
-class RowRange:
-    """A block of raw rows that is read when it is needed."""
-
-    views: Views
-    first_row: int
-    stop: int
-
-    def read(self) -> list[ViewBlock]:
-        """Return the rows of every view."""
-        return self.views.read(slice(self.first_row, self.stop))
 
 
 @dataclass(frozen=True)
@@ -150,8 +142,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Restarts of k-means.
     store_embedding : bool, default=False
         Whether to keep ``embedding_`` (rows x n_components).
-    dtype : "float32" or "float64", default="float32"
-        Precision of row work; sums and small matrices are always float64.
+    dtype : "float32", "float64" or "tf32", default="float32"
+        Precision of row work; sums and small matrices are always float64. "tf32" is float32 with products of 10 bits on
+        a GPU: they take a third of the time, and one neighbour in 400 is another.
+    device : "auto", "cpu", "cuda" or a torch device, default="auto"
+        Where the work is done. "auto" is the GPU on which the views lie as tensors, else this machine's cores. With
+        "cuda", views in host memory are brought to the GPU block by block. "torch" runs the GPU's code on the cores.
     block_size : int, default=None
         Rows per block of work. None chooses by the number of rows.
     n_jobs : int, default=-1
@@ -239,6 +235,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         n_init=10,
         store_embedding=False,
         dtype="float32",
+        device="auto",
         block_size=None,
         n_jobs=-1,
         random_state=None,
@@ -265,6 +262,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.n_init = n_init
         self.store_embedding = store_embedding
         self.dtype = dtype
+        self.device = device
         self.block_size = block_size
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -319,8 +317,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         progress = Progress(self.verbose)
         self._check_parameters()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        with one_thread_per_block():
-            views = self._read_views(X)
+        views = self._read_views(X)
+        with one_thread_per_block(), explain_memory(views):
             weights = self._weigh(views)
             most = self._most_clusters(views.n_rows)
             graphs = self._connect(views, most, rng, progress)
@@ -336,13 +334,17 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                     self._settle_rounds(graphs.graph_map, weights, k),
                     lambda number, line: progress.say(describe(number, line)),
                 )
-            self._row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
+            row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
-                self._assign(training.rows, k, rng)
+                self._assign(training.rows, row_map, k, rng)
             with progress.stage("explanation"):
                 asked_labels = self.labels_[asked]
-                self._view_places = view_places(asked_block, asked_labels, self._row_map, k)
-                self.cluster_agreement_ = cluster_agreement(asked_block, asked_labels, self._row_map, self._view_places)
+                self._view_places = view_places(asked_block, asked_labels, row_map, k)
+                self.cluster_agreement_ = cluster_agreement(asked_block, asked_labels, row_map, self._view_places)
+        self._row_map = to_host(row_map)
+        for name in ("labels_", "confidence_", "embedding_"):
+            if hasattr(self, name):
+                setattr(self, name, as_given(getattr(self, name), X))
         self._describe_fit(views, graphs.landmarks, training)
         self.timings_ = progress.finish()
         return self
@@ -405,11 +407,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n, n_views)
         """
-        check_is_fitted(self)
-        row_map = self._row_map
 
-        def ask(block: RowRange) -> np.ndarray:
-            return ask_views(row_map.graph_map.connect(block.read(), block.first_row), row_map, self._view_places)
+        def ask(row_map: RowMap, block: RawRows) -> np.ndarray:
+            return ask_views(row_map.graph_map.connect(block.views, block.first_row), row_map, self._view_places)
 
         return self._collect(X, ask)
 
@@ -451,7 +451,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_choice(owner, "basis", self.basis, ("diffusion", "subspace"))
         check_choice(owner, "guide", self.guide, ("cosine", "inner"))
         check_choice(owner, "assign_labels", self.assign_labels, ("kmeans", "cluster_qr"))
-        check_choice(owner, "dtype", str(getattr(self.dtype, "__name__", self.dtype)), ("float32", "float64"))
+        check_choice(owner, "dtype", str(getattr(self.dtype, "__name__", self.dtype)), ("float32", "float64", "tf32"))
         check_choice(owner, "drop_first", self.drop_first, (None, True, False))
         for name in ("concatenation", "store_embedding"):
             check_choice(owner, name, getattr(self, name), (True, False))
@@ -465,7 +465,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             check_choice(owner, "landmarks", self.landmarks, LANDMARKS)
 
     def _read_views(self, X: Any) -> Views:
-        views = as_views(X, self.views)
+        views = place_views(as_views(X, self.views), self.device)
         for name in ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_"):
             if hasattr(self, name):  # left by an earlier fit
                 delattr(self, name)
@@ -497,6 +497,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
         with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
             watch = Stopwatch()
+            if views.device is not None:
+                graph_map = graph_map.on(views.device)
             rows = build_graphs(self._rows(views), graph_map, watch)
             progress.add("graphs", watch, count_threads(self.n_jobs))
             return Graphs(rows, take_landmarks(views, graph_map, landmarks), graph_map, landmarks)
@@ -545,10 +547,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         scalings = per_view(owner, "scaling", self.scaling, views.names, "auto")
         metrics = per_view(owner, "metric", self.metric, views.names, "auto")
         preparations = []
-        for view, scaling, metric in zip(views, scalings, metrics, strict=True):
+        blocks = views.read(sample)
+        for view, block, scaling, metric in zip(views, blocks, scalings, metrics, strict=True):
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
-            block = view.read(sample)
             check_rows(view.name, block.data, block.present, sample)
             preparations.append(
                 prepare(
@@ -556,11 +558,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                     scaling=scaling,
                     metric=metric,
                     n_clusters=k,
-                    dtype=self.dtype,
+                    dtype="float32" if self.dtype == "tf32" else self.dtype,
                     seed=int(rng.integers(2**31)),
                 )
             )
-        return within_float_range(preparations, [scaling == "none" for scaling in scalings], views.read(sample))
+        return within_float_range(preparations, [scaling == "none" for scaling in scalings], blocks)
 
     def _choose_landmarks(
         self,
@@ -608,7 +610,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if bandwidth == "local":
                 bandwidths.append(LOCAL)
             elif bandwidth == "median":
-                bandwidths.append(median_distance(preparations[v](views[v].read(sample).known()), rng))
+                bandwidths.append(median_distance(preparations[v](views.read_view(v, sample).known()), rng))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
                 raw = preparations[v].kind == "raw"
@@ -621,11 +623,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             neighbors,
             shared=self.neighbors == "shared",
             concatenation=self.concatenation,
+            precision="tf32" if self.dtype == "tf32" else "float32",
         )
 
-    def _rows(self, views: Views) -> MemoryRows:
-        size = self.block_size or block_size(views.n_rows)
+    def _rows(self, views: Views) -> Rows:
+        size = self.block_size or block_size(views.n_rows, views.device)
         ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
+        if views.device is not None:
+            return CudaRows(ranges, n_rows=views.n_rows)
         return MemoryRows(ranges, n_rows=views.n_rows, n_threads=count_threads(self.n_jobs))
 
     def _weigh(self, views: Views) -> np.ndarray:
@@ -660,9 +665,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             n_threads=count_threads(self.n_jobs),
         )
 
-    def _assign(self, rows: Rows, k: int, rng: np.random.Generator) -> None:
-        bounds = self._row_map.graph_map.bounds
-        rows = rows.replace(lambda block: unit_embedding(block, self._row_map.basis, bounds))  # blocks of (b, k)
+    def _assign(self, rows: Rows, row_map: RowMap, k: int, rng: np.random.Generator) -> None:
+        bounds = row_map.graph_map.bounds
+        rows = rows.replace(lambda block: unit_embedding(block, row_map.basis, bounds))  # blocks of (b, k)
         sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)
         self.cluster_centers_ = fit_centroids(
             rows,
@@ -681,7 +686,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             self.embedding_ = rows.collect(lambda block: block)
 
     def _warn_of_oddities(self, rows: Rows, k: int) -> None:
-        nowhere = int(rows.sum(count_zero_rows, lambda: (np.zeros(1),))[0][0])
+        nowhere = int(rows.sum(count_zero_rows, lambda: [0])[0])
         if nowhere:
             warnings.warn(
                 f"{nowhere} rows have no place in the embedding, so their labels are arbitrary and their confidence is "
@@ -689,7 +694,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 "or neighbours may help.",
                 stacklevel=4,
             )
-        used = len(np.unique(self.labels_))
+        used = len(np.unique(to_host(self.labels_)))
         if used < k:
             warnings.warn(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.", stacklevel=4)
 
@@ -719,16 +724,18 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     # -- new rows -----------------------------------------------------------------------------------------------
 
     def _map_rows(self, X: Any, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        return self._collect(X, lambda block: function(self._row_map(block.read(), block.first_row)))
+        return self._collect(X, lambda row_map, block: function(row_map(block.views, block.first_row)))
 
-    def _collect(self, X: Any, function: Callable[[RowRange], np.ndarray]) -> np.ndarray:
+    def _collect(self, X: Any, function: Callable[[RowMap, RawRows], np.ndarray]) -> np.ndarray:
         check_is_fitted(self)
-        views = match_views(X, self._groups, self.view_names_)
+        views = place_views(match_views(X, self._groups, self.view_names_), self.device)
         if hasattr(self, "n_features_in_") and hasattr(X, "shape"):
             validate_data(self, X, reset=False, skip_check_array=True)
         check_columns(views, self._shapes)
-        with one_thread_per_block():
-            return self._rows(views).collect(function)
+        row_map = self._row_map if views.device is None else self._row_map.on(views.device)
+        with one_thread_per_block(), explain_memory(views):
+            found = self._rows(views).collect(lambda block: function(row_map, block), load=RowRange.read)
+        return as_given(found, X)
 
 
 def suggest_k(
@@ -779,9 +786,10 @@ def suggest_k(
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=count_threads(n_jobs))
 
 
-def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
+def count_zero_rows(block: np.ndarray, total: list[int]) -> None:
     """Add the number of rows without a direction."""
-    total[0][0] += np.sum(~block.any(axis=1))
+    xp = array_namespace(block)
+    total[0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
 
 
 def scales(n_neighbors: Any) -> list[Any]:
@@ -796,9 +804,75 @@ def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_rows, size, replace=False))
 
 
-def block_size(n_rows: int) -> int:
+def block_size(n_rows: int, device: Any = None) -> int:
     """Return rows per block: enough blocks to share among cores, large enough to be worth a call."""
+    if device is not None:
+        return DEVICE_BLOCK_ROWS
     return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
+
+
+def place_views(views: Views, device: Any) -> Views:
+    """Return the views with the device on which they are worked on: None is this machine's cores.
+
+    "auto" is the GPU that a view lies on, and the cores where none does.
+    """
+    homes = {str(view.data.device) for view in views if is_tensor(view.data)}
+    if len(homes) > 1:
+        raise ValueError(f"The views lie on different devices: {', '.join(sorted(homes))}. Bring them to one of them.")
+    if device == "auto":
+        return replace(views, device=next(iter(homes), None))
+    if device == "cpu":
+        return replace(views, views=tuple(replace(view, data=to_host(view.data)) for view in views))
+    return replace(views, device=check_device(device))
+
+
+def check_device(device: Any) -> str:
+    """Return the name of a device that torch can work on."""
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise ImportError('device="cuda" needs torch and triton: pip install coterie[gpu].') from error
+    try:
+        torch.zeros(1, device="cpu" if device == "torch" else device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f'device={device!r} cannot be used: {reason}. Use device="cpu", or "auto".') from error
+    return "cpu" if device == "torch" else str(device)
+
+
+def as_given(found: Any, X: Any) -> Any:
+    """Return rows in the kind of array that X holds: tensors for tensors, NumPy arrays for all else."""
+    tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
+    given = next((table for table in tables if is_tensor(table)), None)
+    if given is None:
+        return to_host(found)
+    import torch
+
+    return torch.as_tensor(found, device=given.device)
+
+
+@contextmanager
+def explain_memory(views: Views) -> Iterator[None]:
+    """Turn a GPU's lack of memory into an error that says what would do."""
+    try:
+        yield
+    except MemoryError as error:
+        raise error
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        import torch
+
+        free, whole = (size / 1e9 for size in torch.cuda.mem_get_info(views.device))
+        message = str(error).splitlines()[0]
+    else:
+        return
+    torch.cuda.empty_cache()
+    raise MemoryError(
+        f"The GPU's memory does not do for {views.n_rows} rows ({message}; {whole:.0f} GB, {free:.1f} GB free then). "
+        f"Pass a smaller block_size (None is {DEVICE_BLOCK_ROWS} rows), fewer neighbours, or rows in host memory, of "
+        "which one block at a time is brought to the card."
+    )
 
 
 def describe(number: int, line: Round) -> str:

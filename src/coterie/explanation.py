@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from coterie.arrays import array_namespace, to_host
 from coterie.assignment import assign
-from coterie.kernels import cpu
+from coterie.kernels import kernels_of
 from coterie.rowmap import Block, RowMap
 
 # Views are asked about so many rows at most.
@@ -15,10 +16,12 @@ SAMPLE_ROWS = 20_000
 def view_places(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int) -> np.ndarray:
     """Return where each view alone, before any guiding, sees the middle of each cluster."""
     n_views, width = len(row_map.graph_map.names), row_map.basis.rotation.shape[2]
-    sums, counts = np.zeros((n_views, n_clusters, width)), np.zeros((n_views, n_clusters))
+    kernels = kernels_of(block.weights)
+    sums = kernels.zeros((n_views, n_clusters, width), block.weights)
+    counts = kernels.zeros((n_views, n_clusters), block.weights)
     for v in range(n_views):
-        cpu.add_groups(row_map.view_alone(block, v), labels, sums[v], counts[v])
-    return (sums / np.maximum(counts, 1)[:, :, None]).astype(row_map.graph_map.dtype)  # (V, k, c)
+        kernels.add_groups(row_map.view_alone(block, v), labels, sums[v], counts[v])
+    return to_host(sums / counts.clip(1)[:, :, None]).astype(row_map.graph_map.dtype)  # (V, k, c)
 
 
 def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
@@ -26,14 +29,15 @@ def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
     columns = []
     for v, centers in enumerate(places):
         rows = row_map.view_alone(block, v)  # (b, c)
-        columns.append(np.where(rows.any(axis=1), assign(rows, centers).labels, -1))
-    return np.column_stack(columns)  # (b, V)
+        xp = array_namespace(rows)
+        columns.append(xp.where(xp.any(rows != 0, axis=1), assign(rows, centers).labels, -1))
+    return xp.stack(columns, axis=1)  # (b, V)
 
 
 def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, places: np.ndarray) -> np.ndarray:
     """Return the share of each cluster's rows that each view alone puts there too."""
     agree, known = np.zeros((2, places.shape[1], len(places)))  # (k, V)
-    own = ask_views(block, row_map, places)  # (b, V)
+    own, labels = to_host((ask_views(block, row_map, places), labels))  # (b, V), (b,)
     np.add.at(agree, labels, own == labels[:, None])
     np.add.at(known, labels, own >= 0)
     return agree / np.maximum(known, 1)  # (k, V)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from coterie.arrays import like, to_host
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
 from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
@@ -29,6 +30,7 @@ def lay_out_graphs(
     *,
     shared: bool,
     concatenation: bool,
+    precision: str = "float32",
 ) -> GraphMap:
     """Return the graphs that join rows to landmarks: every view, and all side by side if asked, at every scale."""
     sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
@@ -39,7 +41,7 @@ def lay_out_graphs(
         for view, bandwidth in sources
         for q in scales
     )
-    return GraphMap(views.names, tuple(preparations), landmark_rows(views, preparations, landmarks), graphs)
+    return GraphMap(views.names, tuple(preparations), landmark_rows(views, preparations, landmarks), graphs, precision)
 
 
 def landmark_rows(views: Views, preparations: Sequence[Preparation], landmarks: np.ndarray) -> tuple[LandmarkRows, ...]:
@@ -47,7 +49,7 @@ def landmark_rows(views: Views, preparations: Sequence[Preparation], landmarks: 
     found = []
     for block, preparation in zip(views.read(landmarks), preparations, strict=True):
         rows = preparation(block.data)  # (p, d)
-        present = np.ones(len(landmarks), dtype=bool) if block.present is None else block.present
+        present = like(np.ones(len(landmarks)), rows, bool) if block.present is None else block.present
         if preparation.needs_direction:
             present = present & (squared_norms(rows) > 0)
         found.append(LandmarkRows(rows, present))
@@ -62,6 +64,7 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
+    rows = to_host(rows)
     products = rows @ rows.T
     products = (products.toarray() if sparse.issparse(rows) else products).astype(np.float64)  # (m, m)
     norms = products.diagonal()
@@ -73,8 +76,8 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
 
 
 def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:
-    """Replace blocks of raw rows, each read when its turn comes, by their neighbours."""
-    return rows.map(lambda block: graph_map.connect(block.read(), block.first_row, watch))
+    """Return the rows' neighbours for ranges of raw rows, each read when its turn comes."""
+    return rows.map(lambda raw: graph_map.connect(raw.views, raw.first_row, watch), load=lambda rows: rows.read())
 
 
 def take_landmarks(views: Views, graph_map: GraphMap, landmarks: np.ndarray) -> Block:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
-from coterie.kernels import cpu
+from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.kernels import kernels_of
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.rowmap import LandmarkRows, squared_distances
 from coterie.threads import in_order
@@ -69,9 +70,8 @@ def concatenated_sample(
 
     A row that lacks a view stands at that view's mean.
     """
-    parts = []
-    for view, preparation in zip(views, preparations, strict=True):
-        block = view.read(sample)
+    parts: list[Any] = []
+    for block, preparation in zip(views.read(sample), preparations, strict=True):
         rows = preparation(block.data)  # (s, d)
         if sparse.issparse(rows):
             rows = sketch(rows, PROJECTED_COLUMNS, rng)
@@ -81,8 +81,8 @@ def concatenated_sample(
     n_columns = sum(rows.shape[1] for rows in parts)
     if len(sample) * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
         # Projections of the views add up to one of all of them side by side.
-        return np.sum([project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts], axis=0)  # (s, c)
-    return np.hstack(parts)  # (s, sum of columns)
+        return sum(project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts)  # type: ignore[return-value]
+    return array_namespace(parts[0]).concat(parts, axis=1)  # (s, sum of columns)
 
 
 def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -95,7 +95,7 @@ def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> 
 def project_at_random(rows: Table, n_columns: int, rng: np.random.Generator) -> np.ndarray:
     """Return the rows in random directions; squared distances stay what they are, on average."""
     directions = rng.standard_normal((rows.shape[1], n_columns)) / np.sqrt(n_columns)
-    return rows @ directions.astype(rows.dtype)  # (s, c)
+    return rows @ like(directions, rows, precision_of(rows))  # (s, c)
 
 
 def choose_landmarks(
@@ -163,43 +163,45 @@ def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     subset = np.arange(len(rows))
     if len(rows) > SEED_PER_LANDMARK * count:
         subset = np.sort(rng.choice(len(rows), SEED_PER_LANDMARK * count, replace=False))
-    _, seeds = kmeans_plusplus(rows[subset], count, random_state=int(rng.integers(2**31)), n_local_trials=1)
+    _, seeds = kmeans_plusplus(to_host(rows[subset]), count, random_state=int(rng.integers(2**31)), n_local_trials=1)
     return subset[seeds]
 
 
 def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:
     """Return the first ``count`` rows of an order that are not twins of one before, ascending."""
     chosen = order[:count]
-    _, firsts = np.unique(rows[chosen], axis=0, return_index=True)
+    firsts = first_of_twins(rows[chosen])
     if len(firsts) < count < len(order):  # look further down the order
-        _, firsts = np.unique(rows[order], axis=0, return_index=True)
+        firsts = first_of_twins(rows[order])
         chosen = order
     return np.sort(chosen[np.sort(firsts)[:count]])
 
 
+def first_of_twins(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows that no row before is equal to."""
+    return np.unique(to_host(rows), axis=0, return_index=True)[1]
+
+
 def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest medoid."""
-    centers = LandmarkRows(rows[medoids], np.ones(len(medoids), dtype=bool))
+    centers = LandmarkRows(rows[medoids], like(np.ones(len(medoids)), rows, bool))
 
     def nearest(start: int) -> np.ndarray:
         tile = rows[start : start + TILE]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
-        labels = np.empty((len(tile), 1), dtype=np.int32)
-        cpu.smallest(distances, labels, np.empty((len(tile), 1), dtype=rows.dtype))
-        return labels[:, 0]
+        return distances.argmin(axis=1)
 
-    labels = np.concatenate(list(in_order(nearest, range(0, len(rows), TILE), n_threads)))  # (s,)
-    labels[medoids] = np.arange(len(medoids))  # a medoid stays in its own group: no group is ever empty
+    parts = list(in_order(nearest, range(0, len(rows), TILE), n_threads))
+    labels = array_namespace(parts[0]).concat(parts)  # (s,)
+    # A medoid stays in its own group: no group is ever empty.
+    labels[medoids] = like(np.arange(len(medoids)), labels)
     return labels
 
 
 def medoids_of_groups(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Return for every group the member nearest to its mean."""
-    sums, counts = np.zeros((n_groups, rows.shape[1])), np.zeros(n_groups)
-    cpu.add_groups(rows, labels, sums, counts)
-    means = (sums / counts[:, None]).astype(rows.dtype)  # (p, d)
-    gaps = np.empty(len(rows), dtype=np.float64)
-    cpu.distance_to_group(rows, labels, means, gaps)
-    order = np.lexsort((gaps, labels))  # by group, then by distance from its mean
-    firsts = np.searchsorted(labels[order], np.arange(n_groups))
-    return order[firsts]
+    kernels = kernels_of(rows)
+    sums, counts = kernels.zeros((n_groups, rows.shape[1]), rows), kernels.zeros((n_groups,), rows)
+    kernels.add_groups(rows, labels, sums, counts)
+    means = convert(sums / counts[:, None], precision_of(rows))  # (p, d)
+    return to_host(kernels.nearest_in_group(rows, labels, means))

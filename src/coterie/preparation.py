@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from coterie.kernels import cpu
+from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.kernels import is_tensor, kernels_of
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
 Table: TypeAlias = Any
@@ -73,8 +74,9 @@ class CommonTotal:
     total: float
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        sums = rows.sum(axis=1, keepdims=True)  # (b, 1)
-        return rows * (self.total / np.where(sums > 0, sums, self.total)).astype(rows.dtype)
+        xp = array_namespace(rows)
+        sums = xp.sum(rows, axis=1, keepdims=True)  # (b, 1)
+        return rows * (self.total / xp.where(sums > 0, sums, like(self.total, rows)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ class LogScale:
         if sparse.issparse(rows):
             values = np.sign(rows.data) * np.log1p(np.abs(rows.data) / self.unit)
             return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        return np.sign(rows) * np.log1p(np.abs(rows) / rows.dtype.type(self.unit))
+        xp = array_namespace(rows)
+        return xp.sign(rows) * xp.log1p(xp.abs(rows) / like(self.unit, rows))
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Clip:
     high: np.ndarray  # (d,)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return np.clip(rows, self.low.astype(rows.dtype), self.high.astype(rows.dtype))
+        return array_namespace(rows).clip(rows, like(self.low, rows), like(self.high, rows))
 
 
 @dataclass(frozen=True)
@@ -114,20 +117,19 @@ class Columns:
                 return rows
             values = rows.data * self.scale.astype(rows.dtype)[rows.indices]
             return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        return self.level(rows, rows.dtype, rows.dtype)
+        precision = np.dtype(precision_of(rows))
+        return self.level(rows, precision, precision)
 
     def level(self, rows: np.ndarray, working: np.dtype, out: np.dtype, factor: float = 1.0) -> np.ndarray:
         """Return an array's rows, worked on in one precision and written in another, times ``factor``.
 
         Values of common types are converted on the way: one pass over them instead of three.
         """
-        if rows.dtype not in LEVELLED or not rows.flags.c_contiguous:
+        if isinstance(rows, np.ndarray) and (rows.dtype not in LEVELLED or not rows.flags.c_contiguous):
             rows = rows.astype(working, order="C")
         center = np.zeros(rows.shape[1]) if self.center is None else self.center
         scale = np.ones(rows.shape[1]) if self.scale is None else self.scale
-        found = np.empty(rows.shape, dtype=out)
-        cpu.level(rows, center.astype(working), (factor * scale).astype(working), found)
-        return found
+        return kernels_of(rows).level(rows, like(center, rows, working), like(factor * scale, rows, working), out)
 
 
 @dataclass(frozen=True)
@@ -135,20 +137,23 @@ class UnitRows:
     """Every row gets length one: the distance between such rows is the cosine distance."""
 
     def __call__(self, rows: Table) -> Table:
-        peaks = np.asarray(
-            abs(rows).max(axis=1).todense() if sparse.issparse(rows) else np.abs(rows).max(axis=1)
-        ).ravel()
+        if sparse.issparse(rows):
+            peaks = np.asarray(abs(rows).max(axis=1).todense()).ravel()  # (b,)
+        else:
+            xp = array_namespace(rows)
+            peaks = xp.max(xp.abs(rows), axis=1)
         rows = scale_rows(rows, peaks)  # squares of 1e30 or 1e-30 must not be lost
-        return scale_rows(rows, np.sqrt(squared_norms(rows)))
+        return scale_rows(rows, squared_norms(rows) ** 0.5)
 
 
 def scale_rows(rows: Table, lengths: np.ndarray) -> Table:
     """Return the rows divided by the given lengths; rows of length zero stay as they are."""
-    lengths = np.where(lengths > 0, lengths, 1).astype(rows.dtype)  # (b,)
+    lengths = array_namespace(lengths).where(lengths > 0, lengths, 1)  # (b,)
     if sparse.issparse(rows):
+        lengths = lengths.astype(rows.dtype)
         values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
         return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-    return rows / lengths[:, None]
+    return rows / lengths[:, None]  # in the rows' own precision: lengths come from them
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ class Project:
     directions: np.ndarray  # (d, r), in the working precision
 
     def __call__(self, rows: Table) -> np.ndarray:
-        return rows.astype(self.directions.dtype, copy=False) @ self.directions  # (b, r)
+        return convert(rows, self.directions.dtype) @ like(self.directions, rows, self.directions.dtype)  # (b, r)
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ class Preparation:
 
     def __call__(self, data: Table) -> Table:
         """Return prepared rows in the working precision; the input is left as it is."""
-        narrow = data.dtype == np.float32 or data.dtype.itemsize <= 2
+        narrow = str(data.dtype).endswith("float32") or data.dtype.itemsize <= 2
         working = self.dtype if narrow else np.dtype(np.float64)
         steps = self.steps
         if steps and isinstance(steps[0], Columns) and not sparse.issparse(data):
@@ -200,11 +205,11 @@ class Preparation:
                 return steps[0].level(data, working, self.dtype, self.factor)
             rows, steps = steps[0].level(data, working, working), steps[1:]
         else:
-            rows = data.astype(working)
+            rows = convert(data, working)
         for step in steps:
             rows = step(rows)
-        rows = (rows * rows.dtype.type(self.factor)).astype(self.dtype, copy=False)
-        return rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
+        rows = convert(rows * (self.factor if is_tensor(rows) else rows.dtype.type(self.factor)), self.dtype)
+        return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
 
     @property
     def hides_infinity(self) -> bool:
@@ -238,6 +243,7 @@ def prepare(
     """
     rows = thinned(sample)
     if scaling == "auto":
+        sample, rows = to_host(sample), to_host(rows)
         kind = kind_of(sample, rows)
         if kind == "words":
             steps = word_steps(rows, n_clusters, seed)
@@ -403,6 +409,10 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     n = data.shape[0]
     if rounding is None:
         rounding = rounding_of(data)
+    if is_tensor(data):
+        data = data.double()
+        peak = data.abs().amax(dim=0)
+        return ColumnMoments(*to_host((data.mean(dim=0), data.std(dim=0, correction=0), peak)), rounding)
     if not sparse.issparse(data):
         mean = data.mean(axis=0, dtype=np.float64)
         std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
@@ -417,7 +427,8 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
 
 def rounding_of(data: Table) -> float:
     """Return the relative error of a table's values: that of its type."""
-    return ROUNDING[data.dtype.itemsize] if data.dtype.kind == "f" and data.dtype.itemsize in ROUNDING else ROUNDING[8]
+    exact = "float" not in precision_of(data) or data.dtype.itemsize not in ROUNDING
+    return ROUNDING[8] if exact else ROUNDING[data.dtype.itemsize]
 
 
 def spread(preparation: Preparation, rows: Table) -> float:
@@ -479,4 +490,6 @@ def squared_norms(rows: Table) -> np.ndarray:
     """Return the rows' squared lengths."""
     if sparse.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
+    if is_tensor(rows):
+        return (rows * rows).sum(dim=1)
     return np.einsum("ij,ij->i", rows, rows)  # (b,)

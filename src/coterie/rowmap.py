@@ -6,14 +6,15 @@ A row of the fit and a new row go through the same functions, so prediction is e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import cpu
+from coterie.arrays import array_namespace, to_device, to_host
+from coterie.kernels import is_tensor, kernels_of
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
 
@@ -59,17 +60,27 @@ class LandmarkRows:
     @cached_property
     def norms(self) -> np.ndarray:
         """Squared lengths, infinite for landmarks that lack the view: they are nobody's neighbours."""
-        return np.where(self.present, squared_norms(self.rows), np.inf).astype(self.rows.dtype)  # (p,)
+        norms = squared_norms(self.rows)  # (p,)
+        return array_namespace(norms).where(self.present, norms, np.inf)
 
     @cached_property
     def columns(self) -> Table:
         """The same rows as columns, in the form that products want."""
         if not sparse.issparse(self.rows):
-            return self.rows.T  # (d, p)
+            return self.rows.T  # (d, p), whatever the kind of array
         p, d = self.rows.shape
         if p * d <= DENSE_LANDMARKS:
             return np.ascontiguousarray(self.rows.toarray().T)  # (d, p)
         return self.rows.T.tocsr()  # (d, p)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Some rows as one view sees them, prepared."""
+
+    rows: Table  # (b, d)
+    norms: np.ndarray  # (b,) squared lengths, infinite for rows that lack the view
+    gaps: bool  # whether some row or landmark may lack the view
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,14 @@ def take_rows(rows: Rows, numbers: np.ndarray) -> Block:
     )
 
 
+def host_block(block: Block, bounds: np.ndarray) -> Block:
+    """Return a block as NumPy arrays, its neighbours in the order that the kernels of a CPU expect."""
+    if not is_tensor(block.weights):
+        return block
+    indices, weights = to_host((block.indices, block.weights))
+    return Block(*kernels_of(weights).arrange(indices.astype(np.uint32), weights, bounds))
+
+
 @dataclass(frozen=True)
 class GraphMap:
     """A row's views -> its neighbours among the landmarks, in every graph."""
@@ -96,6 +115,11 @@ class GraphMap:
     preparations: tuple[Preparation, ...]
     landmarks: tuple[LandmarkRows, ...]  # one per view
     graphs: tuple[Graph, ...]
+    precision: str = "float32"  # of products on a GPU
+
+    def on(self, device: Any) -> GraphMap:
+        """Return the map with its landmarks on a device. Preparations stay: sparse rows are prepared on the host."""
+        return replace(self, landmarks=to_device(self.landmarks, device))
 
     @property
     def n_landmarks(self) -> int:
@@ -132,19 +156,88 @@ class GraphMap:
         return {name: float(np.mean(parts)) for name, parts in found.items()}
 
     def connect(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Block:
-        """Return the neighbours of some rows; ``first_row`` is only for error messages."""
+        """Return the neighbours of some rows; ``first_row`` is only for error messages.
+
+        On a GPU, products and selection are one kernel, except where distances to all landmarks must be looked at.
+        """
         watch = watch or Stopwatch()
-        n = views[0].data.shape[0]
-        index_type = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
-        indices = np.empty((n, self.bounds[-1]), dtype=index_type)
-        weights = np.empty((n, self.bounds[-1]), dtype=self.dtype)
-        for start in range(0, n, TILE):
-            tile = slice(start, min(start + TILE, n))
-            distances = self._distances(views, tile, first_row + start, watch)
-            with watch("neighbours"):
-                for numbers in self.searches.values():
-                    self._neighbours(numbers, distances, indices[tile], weights[tile])
-        return Block(indices, weights)
+        if is_tensor(self.landmarks[0].rows) and not any(graph.shared for graph in self.graphs):
+            sides = [self._side(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
+            if CONCATENATION not in self.searches or not any(side.gaps for side in sides):
+                return self._connect_fused(sides)
+        tiles = []
+        for start in range(0, views[0].data.shape[0], TILE):
+            tile = slice(start, min(start + TILE, views[0].data.shape[0]))
+            tiles.append(self._connect_tile(views, tile, first_row + start, watch))
+        return join_blocks(tiles)
+
+    def _connect_tile(self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch) -> Block:
+        sides = {
+            v: self._side(v, view, tile, first_row, watch)
+            for v, view in enumerate(views)
+            if v in self.searches or CONCATENATION in self.searches
+        }
+        with watch("product"):
+            distances = {v: squared_distances(side.rows, side.norms, self.landmarks[v]) for v, side in sides.items()}
+        with watch("neighbours"):
+            if CONCATENATION in self.searches:
+                distances[CONCATENATION] = concatenate_distances(list(distances.values()))
+            parts: dict[int, Block] = {}
+            for search, numbers in self.searches.items():
+                kernels = kernels_of(distances[search])
+                widest = max(self.graphs[g].n_neighbors for g in numbers)
+                indices, squares = kernels.smallest(distances[search], widest)  # (b, widest)
+                for g in numbers:
+                    parts[g] = self._weigh(g, indices, squares, distances)
+            return Block(*self._side_by_side(parts))
+
+    def _placed(self, rows: Table) -> Table:
+        """Return prepared rows where the landmarks are: sparse views are prepared on the host."""
+        here = self.landmarks[0].rows
+        return to_device(rows, here.device) if is_tensor(here) and not is_tensor(rows) else rows
+
+    def _weigh(self, g: int, indices: Any, squares: Any, distances: dict[int, Any]) -> Block:
+        graph = self.graphs[g]
+        indices, squares = indices[:, : graph.n_neighbors], squares[:, : graph.n_neighbors]  # (b, q)
+        if graph.shared:
+            xp = array_namespace(indices)
+            squares = xp.take_along_axis(distances[graph.view], xp.astype(indices, xp.int64), axis=1)
+        return Block(indices, kernels_of(squares).gaussian(squares, graph.bandwidth))
+
+    def _connect_fused(self, sides: Sequence[Side]) -> Block:
+        parts: dict[int, Block] = {}
+        for search, numbers in self.searches.items():
+            side, landmarks = self._searched(search, sides)
+            kernels = kernels_of(side.rows)
+            widest = max(self.graphs[g].n_neighbors for g in numbers)
+            indices, values = kernels.nearest(side.rows, landmarks.rows, landmarks.norms, widest, self.precision)
+            squares = (values + side.norms[:, None]).clip(min=0)  # (b, widest)
+            if len(numbers) > 1:  # a smaller scale is a prefix of a larger one
+                squares, order = squares.sort(dim=1, stable=True)
+                indices = indices.gather(1, order)
+            for g in numbers:
+                parts[g] = self._weigh(g, indices, squares, {})
+        return Block(*self._side_by_side(parts))
+
+    def _searched(self, search: int, sides: Sequence[Side]) -> tuple[Side, LandmarkRows]:
+        if search != CONCATENATION:
+            return sides[search], self.landmarks[search]
+        xp = array_namespace(sides[0].rows)
+        side = Side(xp.concat([side.rows for side in sides], axis=1), sum(side.norms for side in sides), gaps=False)
+        return side, self.all_landmarks
+
+    @cached_property
+    def all_landmarks(self) -> LandmarkRows:
+        """The landmarks' views side by side."""
+        xp = array_namespace(self.landmarks[0].rows)
+        return LandmarkRows(xp.concat([own.rows for own in self.landmarks], axis=1), self.landmarks[0].present)
+
+    def _side_by_side(self, parts: dict[int, Block]) -> tuple[Any, Any]:
+        ordered = [parts[g] for g in range(len(self.graphs))]
+        xp = array_namespace(ordered[0].weights)
+        indices = xp.concat([part.indices for part in ordered], axis=1)  # (b, Q)
+        weights = xp.concat([part.weights for part in ordered], axis=1)
+        return kernels_of(weights).arrange(indices, weights, self.bounds)
 
     @cached_property
     def searches(self) -> dict[int, list[int]]:
@@ -154,55 +247,22 @@ class GraphMap:
             found.setdefault(graph.search, []).append(g)
         return found
 
-    def _distances(
-        self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch
-    ) -> dict[int, np.ndarray]:
-        """Return squared distances of a tile's rows to all landmarks, per view that some graph looks at."""
-        asked = {graph.view for graph in self.graphs} | {graph.search for graph in self.graphs}
-        distances = {
-            v: self._view_distances(v, view, tile, first_row, watch)
-            for v, view in enumerate(views)
-            if v in asked or CONCATENATION in asked
-        }  # each (b, p)
-        if CONCATENATION in asked:
-            distances[CONCATENATION] = concatenate_distances(list(distances.values()))
-        return distances
-
-    def _view_distances(self, v: int, view: ViewBlock, tile: slice, first_row: int, watch: Stopwatch) -> np.ndarray:
+    def _side(self, v: int, view: ViewBlock, tile: slice, first_row: int, watch: Stopwatch) -> Side:
+        """Return some rows as one view sees them."""
         present = None if view.present is None else view.present[tile]  # (b,)
         if present is not None and not present.any():
-            return np.full((len(present), self.n_landmarks), np.inf, dtype=self.dtype)
+            return nothing_seen(len(present), self.landmarks[v])
         if self.preparations[v].hides_infinity:
-            numbers = first_row + np.arange(tile.stop - tile.start)
-            check_rows(self.names[v], view.data[tile], present, numbers)
+            check_rows(self.names[v], view.data[tile], present, first_row)
         with watch("preparation"), np.errstate(all="ignore"):  # what is not finite is found by its norm
-            rows = self.preparations[v](view.data[tile])  # (b, d)
+            rows = self._placed(self.preparations[v](view.data[tile]))  # (b, d)
             norms = squared_norms(rows)  # (b,)
-        check_finite(self.names[v], norms, present, first_row + np.arange(len(norms)))
+        check_finite(self.names[v], norms, present, first_row)
         if self.preparations[v].needs_direction:
             present = (norms > 0) & (True if present is None else present)
         if present is not None:
-            norms[~present] = np.inf
-        with watch("product"):
-            return squared_distances(rows, norms, self.landmarks[v])  # (b, p)
-
-    def _neighbours(
-        self, numbers: list[int], distances: dict[int, np.ndarray], indices: np.ndarray, weights: np.ndarray
-    ) -> None:
-        """Write the neighbours of some graphs that share a search to their columns."""
-        widest = max(self.graphs[g].n_neighbors for g in numbers)
-        found = np.empty((len(indices), widest), dtype=indices.dtype)
-        nearest = np.empty((len(indices), widest), dtype=self.dtype)
-        cpu.smallest(distances[self.graphs[numbers[0]].search], found, nearest)
-        for g in numbers:
-            graph, columns = self.graphs[g], slice(self.bounds[g], self.bounds[g + 1])
-            mine = found[:, : graph.n_neighbors]  # (b, q)
-            squares = nearest[:, : graph.n_neighbors]
-            if graph.shared:
-                squares = np.take_along_axis(distances[graph.view], mine.astype(np.intp), axis=1)
-            indices[:, columns] = mine
-            cpu.gaussian(squares, graph.bandwidth, weights[:, columns])
-            cpu.sort_neighbours(indices[:, columns], weights[:, columns])
+            norms = array_namespace(norms).where(present, norms, np.inf)
+        return Side(rows, norms, gaps=present is not None or not bool(self.landmarks[v].present.all()))
 
 
 @dataclass(frozen=True)
@@ -217,25 +277,18 @@ class Basis:
         return {"bases": self.bases, "rotation": self.rotation, "unit": self.unit}
 
     @cached_property
-    def merged(self) -> np.ndarray:
-        """B^g = W^g R^g: where rows are not made unit in between, one table per graph does for both."""
-        return self.bases @ self.rotation  # (G, p, k)
+    def tables(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The bases and the rotation, or B^g = W^g R^g (G, p, k) alone where rows are not made unit in between."""
+        return (self.bases, self.rotation) if self.unit else (self.bases @ self.rotation, None)
 
     def __call__(self, block: Block, bounds: np.ndarray) -> np.ndarray:
         """Return U* at the block's rows."""
-        rows = np.empty((len(block.indices), self.rotation.shape[2]), dtype=self.bases.dtype)
-        if self.unit:
-            cpu.embed(block.indices, block.weights, bounds, self.bases, self.rotation, rows)
-        else:
-            cpu.embed_linear(block.indices, block.weights, bounds, self.merged, rows)
-        return rows  # (b, k)
+        return kernels_of(block.weights).embed(block.indices, block.weights, bounds, *self.tables)  # (b, k)
 
     def stack(self, block: Block, bounds: np.ndarray) -> np.ndarray:
         """Return [e^1_i .. e^G_i] for the block's rows."""
-        n_graphs, _, r = self.bases.shape
-        rows = np.empty((len(block.indices), n_graphs * r), dtype=self.bases.dtype)
-        cpu.project(block.indices, block.weights, bounds, self.bases, self.unit, rows)
-        return rows  # (b, G r)
+        kernels = kernels_of(block.weights)
+        return kernels.project(block.indices, block.weights, bounds, self.bases, self.unit)  # (b, G r)
 
 
 @dataclass(frozen=True)
@@ -247,10 +300,11 @@ class Guide:
 
     def __call__(self, block: Block, bounds: np.ndarray) -> Block:
         """Return the block with its weights guided."""
-        weights = np.empty_like(block.weights)
-        rows = self.basis(block, bounds)  # (b, k)
-        cpu.guide(block.indices, block.weights, bounds, rows, self.anchors, weights)
-        return Block(block.indices, weights)
+        kernels = kernels_of(block.weights)
+        return Block(
+            block.indices,
+            kernels.guide(block.indices, block.weights, bounds, *self.basis.tables, self.anchors),
+        )
 
 
 @dataclass(frozen=True)
@@ -264,6 +318,10 @@ class RowMap:
     def __call__(self, views: Sequence[ViewBlock], first_row: int = 0) -> np.ndarray:
         """Return the rows' embedding, as unit rows."""
         return self.follow(self.graph_map.connect(views, first_row))  # (b, k)
+
+    def on(self, device: Any) -> RowMap:
+        """Return the map on a device."""
+        return RowMap(self.graph_map.on(device), to_device(self.guides, device), to_device(self.basis, device))
 
     def view_alone(self, block: Block, view: int) -> np.ndarray:
         """Return where one view alone, before any guiding, would put the rows; zero for those that lack it."""
@@ -284,21 +342,35 @@ class RowMap:
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:
     """Return U* at the block's rows, each row of length one."""
-    rows = basis(block, bounds)
-    cpu.unit_rows(rows)
-    return rows  # (b, k)
+    rows = basis(block, bounds)  # (b, k)
+    return kernels_of(rows).unit_rows(rows)
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """Return blocks one below the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    xp = array_namespace(blocks[0].weights)
+    return Block(xp.concat([block.indices for block in blocks]), xp.concat([block.weights for block in blocks]))
+
+
+def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
+    """Return rows that all lack a view: they stand nowhere, infinitely far from everything."""
+    xp = array_namespace(landmarks.norms)
+    device = landmarks.norms.device
+    rows = xp.zeros((n_rows, landmarks.rows.shape[1]), dtype=landmarks.norms.dtype, device=device)
+    return Side(rows, xp.full((n_rows,), np.inf, dtype=rows.dtype, device=device), gaps=True)
 
 
 def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
     """Return squared distances between rows and landmarks; infinite where either lacks the view."""
-    if len(norms) == 1 and not sparse.issparse(rows):
+    if len(norms) == 1 and isinstance(rows, np.ndarray):
         # BLAS takes another path for a lone row, which rounds otherwise: ties would be broken otherwise too.
         rows = np.repeat(rows, 2, axis=0)
     products = (rows @ landmarks.columns)[: len(norms)]  # (b, p)
     if sparse.issparse(products):
         products = products.toarray()
-    cpu.finish_distances(products, norms, landmarks.norms)
-    return products  # (b, p)
+    return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)
 
 
 def concatenate_distances(distances: list[np.ndarray]) -> np.ndarray:
@@ -306,32 +378,38 @@ def concatenate_distances(distances: list[np.ndarray]) -> np.ndarray:
 
     Where a row or a landmark lacks views, the sum over those that both have stands for all of them.
     """
-    total = np.sum(distances, axis=0)  # (b, p)
-    if np.isfinite(total).all():
+    xp = array_namespace(distances[0])
+    stacked = xp.stack(distances)  # (V, b, p)
+    total = xp.sum(stacked, axis=0)  # (b, p)
+    if bool(xp.all(xp.isfinite(total))):
         return total
-    known = np.isfinite(distances)  # (V, b, p)
-    total = np.where(known, distances, 0).sum(axis=0)
-    counts = known.sum(axis=0)  # (b, p)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(counts > 0, total * (len(distances) / counts), np.inf).astype(total.dtype)
+    known = xp.isfinite(stacked)
+    counts = xp.astype(xp.sum(xp.astype(known, total.dtype), axis=0), total.dtype)  # (b, p)
+    total = xp.sum(xp.where(known, stacked, xp.zeros_like(stacked)), axis=0)
+    scaled = total * (len(distances) / xp.where(counts > 0, counts, xp.ones_like(counts)))
+    return xp.where(counts > 0, scaled, xp.full_like(scaled, np.inf))
 
 
-def check_rows(name: str, data: Table, present: np.ndarray | None, numbers: np.ndarray) -> None:
+def check_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
     """Raise an error that names the view and the rows if any value is not a finite number."""
     with np.errstate(all="ignore"):
-        sums = np.asarray(data.sum(axis=1, dtype=np.float64)).ravel()  # (b,)
-    check_finite(name, sums, present, numbers)
+        sums = data.double().sum(dim=1) if is_tensor(data) else np.asarray(data.sum(axis=1, dtype=np.float64)).ravel()
+    check_finite(name, sums, present, rows)
 
 
-def check_finite(name: str, values: np.ndarray, present: np.ndarray | None, numbers: np.ndarray) -> None:
-    """Raise an error that names the view and the rows if any row's value is not a finite number."""
-    bad = ~np.isfinite(values)
+def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -> None:
+    """Raise an error that names the view and the rows if any row's value is not a finite number.
+
+    ``rows`` are the rows' numbers, or the first one's.
+    """
+    bad = ~array_namespace(values).isfinite(values)
     if present is not None:
         bad &= present
-    if bad.any():
-        rows = numbers[bad]
+    if bool(bad.any()):
+        where = np.flatnonzero(to_host(bad))
+        numbers = rows + where if np.ndim(rows) == 0 else np.asarray(rows)[where]
         raise ValueError(
-            f"Input contains NaN, infinity or values too large to square: view {name!r}, row {rows[0]}"
-            f"{f' and {len(rows) - 1} more near it' if len(rows) > 1 else ''}. "
+            f"Input contains NaN, infinity or values too large to square: view {name!r}, row {numbers[0]}"
+            f"{f' and {len(numbers) - 1} more near it' if len(numbers) > 1 else ''}. "
             "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
         )

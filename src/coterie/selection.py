@@ -23,7 +23,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from coterie.assignment import assign, lloyd, qr_centroids
 from coterie.kernels import cpu
-from coterie.rowmap import CONCATENATION, Block, GraphMap, take_rows
+from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block, take_rows
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
@@ -139,7 +139,7 @@ def suggest_from_graphs(
 
     ``rows`` are blocks of neighbours, as :func:`coterie.graphs.build_graphs` returns them.
     """
-    block = draw_rows(rows, GRAPH_ROWS, rng)
+    block = host_block(draw_rows(rows, GRAPH_ROWS, rng), graph_map.bounds)
     n = len(block.indices)
     k_max = min(k_max, graph_map.n_landmarks - 1, max(2, n // 4))
     half = rng.permutation(n) % 2 == 0  # (n,)
@@ -260,8 +260,7 @@ def look(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> Look:
     """Return the rows' places in every graph's singular vectors."""
     bases = np.stack([spectrum.basis for spectrum in spectra]).astype(block.weights.dtype)  # (G, p, r)
     n_graphs, _, r = bases.shape
-    rows = np.empty((len(block.indices), n_graphs * r), dtype=bases.dtype)
-    cpu.project(block.indices, block.weights, bounds, bases, False, rows)
+    rows = cpu.project(block.indices, block.weights, bounds, bases, False)  # (m, G r)
     return Look(rows.reshape(-1, n_graphs, r), np.stack([spectrum.singular_values for spectrum in spectra]))
 
 

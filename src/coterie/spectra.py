@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh
 
-from coterie.kernels import cpu
+from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
 
 if TYPE_CHECKING:
     from coterie.rowmap import Block
+
+HOST = np.empty(0)  # stands for NumPy's arrays
 
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
@@ -46,17 +49,20 @@ class Consensus:
     singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending
 
 
-def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield G = sum_i z_i z_i^T of every graph in turn: all of them at once would be a lot of p x p matrices."""
-    for start, stop in itertools.pairwise(bounds):
+def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
+    """Yield G = sum_i z_i z_i^T of every graph in turn: all of them at once would be a lot of p x p matrices.
+
+    ``like`` is any array of the rows' kind and place.
+    """
+    kernels = kernels_of(like)
+    for start, stop in itertools.pairwise(bounds.tolist()):
         columns = slice(start, stop)
 
         def add(block: Block, total: tuple[np.ndarray], columns: slice = columns) -> None:
-            cpu.gram(block.indices[:, columns], block.weights[:, columns], total[0])
+            kernels.gram(block.indices[:, columns], block.weights[:, columns], total[0])
 
-        (gram,) = rows.sum(add, lambda: (np.zeros((n_landmarks, n_landmarks)),))
-        cpu.mirror(gram)
-        yield gram  # (p, p)
+        (gram,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like),))
+        yield kernels.finish_gram(gram)  # (p, p)
 
 
 def graph_spectrum(
@@ -76,21 +82,23 @@ def graph_spectrum(
     ``diffusion``, so that weak directions count less. ``start`` is that of a spectrum thought to be near this one.
     Vectors need not be more precise than the weights that they are multiplied with: that is ``precision``.
     """
-    degrees = gram.sum(axis=1)  # (p,)
-    roots = np.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
-    laplacian = gram * roots * roots[:, None]  # (p, p)
+    xp = array_namespace(gram)
+    degrees = xp.sum(gram, axis=-1)  # (p,)
+    roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
+    laplacian = gram * roots[..., None, :] * roots[..., None]  # (p, p)
     if drop_first:
         # The first vector is known: it is constant over the rows. Taking it out by name, and not as the one that comes
         # first, is what keeps the others whole when a graph falls into pieces and the largest eigenvalue comes often.
-        constant = np.sqrt(degrees / max(degrees.sum(), np.finfo(float).tiny))  # (p,)
-        laplacian -= np.outer(constant, constant)
-    found = top_eigenpairs(laplacian, min(n_components + 1, len(laplacian)), start, precision)
+        constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
+        laplacian = laplacian - constant[..., None] * constant[..., None, :]
+    p = gram.shape[-1]
+    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, precision)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
-    used = min(n_components, len(values))
-    lengths = inverse_roots(values[:used]) * np.maximum(values[:used], 0) ** (diffusion / 2)  # (m,)
-    basis = np.zeros((len(laplacian), n_components))
-    basis[:, :used] = vectors[:, :used] * roots[:, None] * lengths
-    return Spectrum(basis, np.sqrt(np.maximum(values, 0)), found.block)
+    used = min(n_components, values.shape[-1])
+    lengths = inverse_roots(values[..., :used]) * xp.clip(values[..., :used], 0, None) ** (diffusion / 2)  # (m,)
+    basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
+    basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
+    return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, found.block)
 
 
 def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, power: float = 0.0) -> Consensus:
@@ -101,6 +109,7 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     agree on count less.
     """
     n_graphs = len(weights)
+    outer = to_host(outer)  # small enough to be solved faster there
     scale = np.repeat(weights, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = eigh(outer * scale * scale[:, None])
     values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
@@ -126,13 +135,17 @@ def top_eigenpairs(
 
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
-    size = len(matrix)
+    size = matrix.shape[-1]
     if size >= ITERATE_FROM and FEW * count <= size:
-        found = filtered_subspace(matrix.astype(precision, copy=False), count, start)
+        found = filtered_subspace(convert(matrix, precision), count, start)
         if found is not None:
             return found
-    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
-    return Eigenpairs(values[::-1], vectors[:, ::-1])
+    if not is_tensor(matrix):  # SciPy knows how to stop at the largest ones
+        values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
+        return Eigenpairs(values[::-1], vectors[:, ::-1])
+    xp = array_namespace(matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    return Eigenpairs(xp.flip(values, axis=-1)[..., :count], xp.flip(vectors, axis=-1)[..., :count])
 
 
 def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
@@ -141,36 +154,41 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
     A block of vectors finds eigenvalues of any multiplicity, such as the many ones of a graph in many pieces, which
     methods that start from a single vector can miss.
     """
-    size = len(matrix)
+    xp = array_namespace(matrix)
+    size = matrix.shape[-1]
     width = min(size, count + max(10, count // 2))
     if start is None:
-        start = np.random.default_rng(0).standard_normal((size, width)).astype(matrix.dtype)
-    block = start
+        start = like(np.random.default_rng(0).standard_normal((size, width)), matrix)
+        start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
+    block = start  # (p, m)
     for _ in range(FILTERS):
-        block, _ = qr(block, mode="economic")
+        block, _ = xp.linalg.qr(block)
         image = matrix @ block  # (p, m)
-        values, rotation = eigh((block.T @ image).astype(np.float64))  # Rayleigh-Ritz
-        values, rotation = values[::-1], rotation[:, ::-1].astype(matrix.dtype)
+        values, rotation = xp.linalg.eigh(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
+        values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
         block, image = block @ rotation, image @ rotation
-        gaps = image[:, :count] - block[:, :count] * values[:count].astype(matrix.dtype)
-        if np.linalg.norm(gaps, axis=0).max() < RESIDUAL[matrix.itemsize]:
-            return Eigenpairs(values[:count], block[:, :count], block)
-        block = chebyshev(matrix, block, image, cut=float(np.clip(values[-1], 1e-3, LARGEST_CUT)))
+        gaps = image[..., :count] - block[..., :count] * convert(values[..., None, :count], precision_of(matrix))
+        if float(xp.max(xp.sum(gaps * gaps, axis=-2))) < RESIDUAL[matrix.dtype.itemsize] ** 2:
+            return Eigenpairs(values[..., :count], convert(block[..., :count], "float64"), block)
+        cut = convert(xp.clip(values[..., -1:], 1e-3, LARGEST_CUT), precision_of(matrix))
+        block = chebyshev(matrix, block, image, cut[..., None])
     return None
 
 
-def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: float) -> np.ndarray:
+def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.ndarray) -> np.ndarray:
     """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
+    xp = array_namespace(matrix)
     half = cut / 2
     before, now = block, (image - half * block) / half
     for _ in range(DEGREE - 1):
         before, now = now, 2 * (matrix @ now - half * now) / half - before
-        now /= (scale := np.abs(now).max())
-        before /= scale
+        scale = xp.max(xp.abs(now))
+        now, before = now / scale, before / scale
     return now
 
 
 def inverse_roots(values: np.ndarray) -> np.ndarray:
     """Return values^(-1/2), zero for directions that carry nothing."""
-    real = values > RANK_TOLERANCE * max(values.max(initial=0.0), np.finfo(float).tiny)
-    return np.where(real, np.where(real, values, 1.0) ** -0.5, 0.0)
+    xp = array_namespace(values)
+    real = values > RANK_TOLERANCE * xp.clip(xp.max(values, axis=-1, keepdims=True), np.finfo(float).tiny, None)
+    return xp.where(real, xp.where(real, values, 1.0) ** -0.5, 0.0)

@@ -10,10 +10,15 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from coterie.arrays import like, to_host
+from coterie.kernels import is_tensor
 from coterie.preparation import Table
+from coterie.rows.cuda import upload
 
 # Frames of these libraries are recognised by the module they come from, so that neither need be imported.
 FRAME_LIBRARIES = ("pandas", "polars", "modin")
+
+CUDA = 2  # DLPack's number for a GPU's memory
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,13 @@ class ViewBlock:
 
     data: Table  # (b, d); rows that lack the view are zero
     present: np.ndarray | None  # (b,) bool; None: every row has the view
+
+    def on(self, device: Any) -> ViewBlock:
+        """Return the rows on a device, unless they are sparse: those are prepared on the host first."""
+        if is_tensor(self.data) or sparse.issparse(self.data):
+            return self
+        present = None if self.present is None else upload(self.present, device)
+        return ViewBlock(upload(self.data, device), present)
 
     def known(self) -> Table:
         """Return the rows that have the view."""
@@ -60,6 +72,9 @@ class View:
         present = positions >= 0
         if present.all():
             return ViewBlock(self.data[positions], None)
+        if is_tensor(self.data):
+            known = like(present, self.data, bool)
+            return ViewBlock(self.data[np.maximum(positions, 0)].masked_fill(~known[:, None], 0), known)
         if sparse.issparse(self.data):
             # An empty row at the end of the table stands for every missing one.
             empty = sparse.csr_array((1, self.n_columns), dtype=self.data.dtype)
@@ -77,6 +92,7 @@ class Views(Sequence[View]):
 
     views: tuple[View, ...]
     ids: np.ndarray | None = None  # (n,) the rows' names, where the input had any
+    device: Any = None  # where rows are brought as they are read; None: they stay where they are
 
     def __len__(self) -> int:
         return len(self.views)
@@ -99,13 +115,39 @@ class Views(Sequence[View]):
 
     def read(self, rows: slice | np.ndarray) -> list[ViewBlock]:
         """Return the given rows of every view."""
-        return [view.read(rows) for view in self.views]
+        return [self.read_view(number, rows) for number in range(len(self))]
+
+    def read_view(self, number: int, rows: slice | np.ndarray) -> ViewBlock:
+        """Return the given rows of one view."""
+        block = self.views[number].read(rows)
+        return block if self.device is None else block.on(self.device)
 
     def presence(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Which of the given rows has which view."""
         size = len(np.arange(self.n_rows)[rows])
         full = np.ones(size, dtype=bool)
         return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Some raw rows of every view, read."""
+
+    first_row: int
+    views: list[ViewBlock]
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Raw rows that are read when they are needed."""
+
+    source: Views
+    first_row: int
+    stop: int
+
+    def read(self) -> RawRows:
+        """Return the rows of every view."""
+        return RawRows(self.first_row, self.source.read(slice(self.first_row, self.stop)))
 
 
 def as_views(X: Any, groups: Any = None) -> Views:
@@ -339,8 +381,10 @@ def _as_table(label: str, table: Any) -> Table:
     elif _is_frame(table):
         data = _frame_values(table)
     else:
-        if hasattr(table, "detach"):  # a torch tensor
-            table = table.detach().cpu()
+        if (tensor := _as_device_tensor(label, table)) is not None:
+            return tensor
+        if is_tensor(table):
+            table = table.detach()
         if isinstance(table, np.ma.MaskedArray):
             table = np.ma.filled(table.astype(np.float64), np.nan)
         data = np.asarray(table)
@@ -376,15 +420,35 @@ def _positions_of_present_rows(data: Table) -> np.ndarray | None:
 
     Only rows that begin with NaN can be such rows, so a clean table costs a look at one column.
     """
-    if sparse.issparse(data) or data.dtype.kind != "f":
+    if sparse.issparse(data) or not _may_be_nan(data):
         return None
-    suspects = np.flatnonzero(np.isnan(data[:, 0]))
-    missing = suspects[np.isnan(data[suspects]).all(axis=1)] if len(suspects) else suspects
+    suspects = np.flatnonzero(_is_nan(data[:, 0]))
+    missing = suspects[_is_nan(data[suspects]).all(axis=1)] if len(suspects) else suspects
     if not len(missing):
         return None
     positions = np.arange(data.shape[0])
     positions[missing] = -1
     return positions
+
+
+def _may_be_nan(data: Table) -> bool:
+    return data.is_floating_point() if is_tensor(data) else data.dtype.kind == "f"
+
+
+def _is_nan(values: Any) -> np.ndarray:
+    return to_host(values.isnan()) if is_tensor(values) else np.isnan(values)
+
+
+def _as_device_tensor(label: str, table: Any) -> Any | None:
+    """Return what lies on a GPU (torch, or CuPy and JAX by DLPack) as a tensor where it lies; None for all else."""
+    if not hasattr(table, "__dlpack_device__") or table.__dlpack_device__()[0] != CUDA:
+        return None
+    import torch
+
+    found = table.detach() if is_tensor(table) else torch.from_dlpack(table)
+    if found.is_complex():
+        raise ValueError(f"Complex data not supported: {label}. Pass real and imaginary parts as columns.")
+    return found
 
 
 def _row_ids(table: Any) -> Any:

@@ -1,1 +1,29 @@
-"""What is done to a block of rows: the same few functions for every kind of processor."""
+"""What is done to a block of rows: the same few functions for NumPy arrays and for torch tensors."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether an array is torch's; torch itself is not imported to find out."""
+    return type(array).__module__.split(".")[0] == "torch"
+
+
+def kernels_of(array: Any) -> ModuleType:
+    """Return the kernels for blocks of this kind of array: ``cpu`` for NumPy, ``cuda`` for torch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernels_of(np.zeros(3)).__name__
+    'coterie.kernels.cpu'
+    """
+    if is_tensor(array):
+        from coterie.kernels import cuda
+
+        return cuda
+    from coterie.kernels import cpu
+
+    return cpu

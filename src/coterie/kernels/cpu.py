@@ -1,320 +1,141 @@
-"""The kernels on a CPU: BLAS for products, numba for everything that is not a product.
-
-Every kernel works on one block of rows, in one thread, without the interpreter's lock; the rooms above run
-several blocks at once. A row's result depends on that row alone, never on its neighbours in the block:
-that is what makes prediction exact and answers independent of the number of threads.
-
-Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
-``indices`` and ``weights``. A row that a graph does not know (its view is missing there) has weight zero.
-"""
+"""The kernels for NumPy arrays: BLAS for products, numba for everything that is not a product."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
-from numba import njit
 
-# Sums may be reordered for speed, but NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
+from coterie.kernels import _numba
 
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def level(data, center, scale, rows):
-    """Write (x - center) * scale, column by column, of values of any type to ``rows``."""
-    for i in range(data.shape[0]):
-        for j in range(data.shape[1]):
-            rows[i, j] = (data[i, j] - center[j]) * scale[j]
+# Graphs are solved one by one, on several threads.
+BATCHED = False
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def finish_distances(products, row_norms, landmark_norms):
-    """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero."""
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            value = row_norms[i] + landmark_norms[j] - 2 * products[i, j]
-            products[i, j] = max(value, 0)
+def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
+    """Return float64 zeros where ``like`` is."""
+    return np.zeros(shape)
 
 
-# Rows of distances are looked through so many at a time: most such stretches hold no near landmark.
-STRETCH = 32
-BISECTIONS = 40
+def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> np.ndarray:
+    """Turn products x.m into squared distances, in place."""
+    _numba.finish_distances(products, row_norms, landmark_norms)
+    return products
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def count_within(values, bound):
-    """Return how many values are at most ``bound``."""
-    count = np.int32(0)
-    for j in range(values.shape[0]):
-        count += np.int32(values[j] <= bound)
-    return count
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def bound_of_smallest(values, q):
-    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting."""
-    low = high = values[0]
-    for j in range(values.shape[0]):
-        low, high = min(low, values[j]), max(high, values[j])
-    enough = q + max(2, q // 4)
-    half = values.dtype.type(0.5)
-    for _ in range(BISECTIONS):
-        middle = low + (high - low) * half
-        if not np.isfinite(middle):
-            break
-        count = count_within(values, middle)
-        if count < q:
-            low = middle
-        else:
-            high = middle
-            if count <= enough:
-                break
-    return high
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def smallest(distances, indices, values):
-    """Write each row's nearest landmarks, in ascending order of distance, to ``indices`` and ``values``.
-
-    Among equal distances the first landmark wins.
-    """
+def smallest(distances: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each row's q smallest distances are, in ascending order, and what they are."""
     n, p = distances.shape
-    q = indices.shape[1]
-    best = np.empty(q, dtype=distances.dtype)
-    where = np.empty(q, dtype=np.int64)
-    for i in range(n):
-        bound = bound_of_smallest(distances[i], q)
-        found = 0
-        for start in range(0, p, STRETCH):
-            stretch = distances[i, start : min(start + STRETCH, p)]
-            if count_within(stretch, bound) == 0:
-                continue
-            for j in range(stretch.shape[0]):
-                value = stretch[j]
-                if value <= bound and (found < q or value < best[q - 1]):
-                    at = min(found, q - 1)
-                    while at > 0 and best[at - 1] > value:
-                        best[at], where[at] = best[at - 1], where[at - 1]
-                        at -= 1
-                    best[at], where[at] = value, start + j
-                    found += 1
-        for t in range(q):
-            values[i, t], indices[i, t] = best[t], where[t]
+    indices = np.empty((n, q), dtype=np.uint16 if p <= 2**16 else np.uint32)
+    values = np.empty((n, q), dtype=distances.dtype)
+    _numba.smallest(distances, indices, values)
+    return indices, values
 
 
-@njit(cache=True, nogil=True)
-def sort_neighbours(indices, weights):
-    """Put each row's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
-    for i in range(indices.shape[0]):
-        for s in range(1, indices.shape[1]):
-            index, weight, at = indices[i, s], weights[i, s], s
-            while at > 0 and indices[i, at - 1] > index:
-                indices[i, at], weights[i, at] = indices[i, at - 1], weights[i, at - 1]
-                at -= 1
-            indices[i, at], weights[i, at] = index, weight
+def gaussian(squares: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Return exp(-d^2 / 2 sigma^2), each row summing to one (the paper's Eq. (1)); see ``_numba.gaussian``."""
+    weights = np.empty_like(squares)
+    _numba.gaussian(squares, bandwidth, weights)
+    return weights
 
 
-@njit(cache=True, nogil=True)
-def gaussian(distances, bandwidth, weights):
-    """Write exp(-d^2 / 2 sigma^2), made to sum to one in each row, to ``weights`` (the paper's Eq. (1)).
-
-    ``bandwidth`` is sigma; 0 means the row's own: the mean distance to its neighbours. Distances are squared. They
-    are measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row
-    far from every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
-    """
-    q = distances.shape[1]
-    for i in range(distances.shape[0]):
-        nearest = np.inf
-        total_distance = 0.0
-        known = 0
-        for t in range(q):
-            if np.isfinite(distances[i, t]):
-                nearest = min(nearest, distances[i, t])
-                total_distance += np.sqrt(distances[i, t])
-                known += 1
-        if known == 0:  # the row lacks this view
-            weights[i, :] = 0
-            continue
-        sigma = bandwidth if bandwidth > 0 else total_distance / known
-        total = 0.0
-        for t in range(q):
-            excess = distances[i, t] - nearest
-            if excess == 0:
-                weight = 1.0
-            elif sigma == 0:
-                weight = 0.0
-            else:
-                weight = np.exp(-excess / (2 * sigma * sigma))
-            weights[i, t] = weight
-            total += weight
-        for t in range(q):
-            weights[i, t] /= total
+def arrange(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put each graph's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
+    for start, stop in pairwise(bounds):
+        _numba.sort_neighbours(indices[:, start:stop], weights[:, start:stop])
+    return indices, weights
 
 
-@njit(cache=True, nogil=True)
-def gram(indices, weights, total):
-    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total`` (p x p), lower triangle only."""
-    for i in range(indices.shape[0]):
-        for s in range(indices.shape[1]):
-            weight = float(weights[i, s])
-            if weight == 0:
-                continue
-            row = total[indices[i, s]]
-            for t in range(s + 1):
-                row[indices[i, t]] += weight * weights[i, t]
+def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
+    """Return zeros that :func:`gram` adds to."""
+    return np.zeros((n_landmarks, n_landmarks))
 
 
-@njit(cache=True, nogil=True)
-def mirror(total):
-    """Copy the lower triangle to the upper one, in place."""
-    for i in range(total.shape[0]):
-        for j in range(i):
-            total[j, i] = total[i, j]
+def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to the lower triangle of ``total``."""
+    _numba.gram(indices, weights, total)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def project_graph(indices, weights, i, start, stop, basis, unit, out):
-    """Write e_i = sum_j z_ij W[j] of row i in one graph to ``out`` (r,), of length one if ``unit``."""
-    out[:] = 0
-    for s in range(start, stop):
-        j = indices[i, s]
-        weight = weights[i, s]
-        for c in range(out.shape[0]):
-            out[c] += weight * basis[j, c]
-    if unit:
-        square = 0.0
-        for c in range(out.shape[0]):
-            square += out[c] * out[c]
-        if square > 0:
-            length = np.sqrt(square)
-            for c in range(out.shape[0]):
-                out[c] /= length
+def finish_gram(total: np.ndarray) -> np.ndarray:
+    """Return the whole symmetric matrix of sums."""
+    _numba.mirror(total)
+    return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def project(indices, weights, bounds, bases, unit, stacked):
-    """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): every graph's own basis, side by side."""
-    r = bases.shape[2]
-    for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            out = stacked[i, g * r : (g + 1) * r]
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, out)
+def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool) -> np.ndarray:
+    """Return [e^1_i .. e^G_i]: every graph's own basis, side by side."""
+    n_graphs, _, r = bases.shape
+    stacked = np.empty((len(indices), n_graphs * r), dtype=bases.dtype)
+    _numba.project(indices, weights, bounds, bases, unit, stacked)
+    return stacked
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
-    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph (graphs x r), and the rows that a graph knows."""
-    part = np.empty(bases.shape[2], dtype=bases.dtype)
-    for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], False, part)
-            known = False
-            for s in range(bounds[g], bounds[g + 1]):
-                known = known or weights[i, s] > 0
-            counts[g] += known
-            for c in range(part.shape[0]):
-                square = float(part[c]) * float(part[c])
-                squares[g, c] += square
-                fourths[g, c] += square * square
+def embed(
+    indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, rotation: np.ndarray | None
+) -> np.ndarray:
+    """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
+    rows = np.empty((len(indices), (bases if rotation is None else rotation).shape[2]), dtype=bases.dtype)
+    if rotation is None:
+        _numba.embed_linear(indices, weights, bounds, bases, rows)
+    else:
+        _numba.embed(indices, weights, bounds, bases, rotation, rows)
+    return rows  # (b, k)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def embed(indices, weights, bounds, bases, rotation, embedding):
-    """Write u*_i = sum_g e^g_i R^g, each e^g_i of length one, to ``embedding``; ``rotation`` is graphs x r x k."""
-    r, k = rotation.shape[1], rotation.shape[2]
-    part = np.empty(r, dtype=bases.dtype)
-    for i in range(indices.shape[0]):
-        embedding[i, :] = 0
-        for g in range(bounds.shape[0] - 1):
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], True, part)
-            for a in range(r):
-                for c in range(k):
-                    embedding[i, c] += part[a] * rotation[g, a, c]
+def guide(
+    indices: np.ndarray,
+    weights: np.ndarray,
+    bounds: np.ndarray,
+    bases: np.ndarray,
+    rotation: np.ndarray | None,
+    anchors: np.ndarray,
+) -> np.ndarray:
+    """Return Z <- A* (Hadamard) Z, rows of each graph summing to one again, with A*_ij = u*_i . anchor_j."""
+    guided = np.empty_like(weights)
+    _numba.guide(indices, weights, bounds, embed(indices, weights, bounds, bases, rotation), anchors, guided)
+    return guided
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def embed_linear(indices, weights, bounds, merged, embedding):
-    """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x k."""
-    k = embedding.shape[1]
-    for i in range(indices.shape[0]):
-        embedding[i, :] = 0
-        for g in range(bounds.shape[0] - 1):
-            for s in range(bounds[g], bounds[g + 1]):
-                j = indices[i, s]
-                weight = weights[i, s]
-                for c in range(k):
-                    embedding[i, c] += weight * merged[g, j, c]
+def power_sums(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, total: Any) -> None:
+    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph, and the rows that a graph knows, to ``total``."""
+    _numba.power_sums(indices, weights, bounds, bases, *total)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def guide(indices, weights, bounds, embedding, anchors, guided):
-    """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
-
-    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights.
-    """
-    k = anchors.shape[1]
-    for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            total = 0.0
-            for s in range(bounds[g], bounds[g + 1]):
-                j = indices[i, s]
-                affinity = embedding[i, 0] * anchors[j, 0]
-                for c in range(1, k):
-                    affinity += embedding[i, c] * anchors[j, c]
-                guided[i, s] = weights[i, s] * max(affinity, 0)
-                total += guided[i, s]
-            for s in range(bounds[g], bounds[g + 1]):
-                if total > 0:
-                    guided[i, s] /= total
-                else:
-                    guided[i, s] = weights[i, s]
+def add_outer(rows: np.ndarray, total: np.ndarray) -> None:
+    """Add sum_i e_i e_i^T to ``total``."""
+    total += rows.T @ rows
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def unit_rows(embedding):
+def unit_rows(rows: np.ndarray) -> np.ndarray:
     """Divide every row by its length, in place; a row of zeros stays as it is."""
-    for i in range(embedding.shape[0]):
-        square = 0.0
-        for c in range(embedding.shape[1]):
-            square += embedding[i, c] * embedding[i, c]
-        if square > 0:
-            length = np.sqrt(square)
-            for c in range(embedding.shape[1]):
-                embedding[i, c] /= length
+    _numba.unit_rows(rows)
+    return rows
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def assign(embedding, centroids, labels, nearest, second):
-    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones."""
-    for i in range(embedding.shape[0]):
-        best, runner_up, label = np.inf, np.inf, 0
-        for c in range(centroids.shape[0]):
-            value = 0.0
-            for t in range(centroids.shape[1]):
-                gap = embedding[i, t] - centroids[c, t]
-                value += gap * gap
-            if value < best:
-                best, runner_up, label = value, best, c
-            elif value < runner_up:
-                runner_up = value
-        labels[i] = label
-        nearest[i] = best
-        second[i] = runner_up
+def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each row's nearest centroid, and the squared distances to the two nearest ones."""
+    labels = np.empty(len(embedding), dtype=np.int32)
+    nearest, second = np.empty((2, len(embedding)))
+    _numba.assign(embedding, centroids, labels, nearest, second)
+    return labels, nearest, second
 
 
-@njit(cache=True, nogil=True)
-def add_groups(rows, labels, sums, counts):
+def add_groups(rows: np.ndarray, labels: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
     """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
-    for i in range(rows.shape[0]):
-        counts[labels[i]] += 1
-        for c in range(rows.shape[1]):
-            sums[labels[i], c] += rows[i, c]
+    _numba.add_groups(rows, labels, sums, counts)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def distance_to_group(rows, labels, means, distances):
-    """Write each row's squared distance to its own group's mean to ``distances``."""
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for c in range(rows.shape[1]):
-            gap = rows[i, c] - means[labels[i], c]
-            total += gap * gap
-        distances[i] = total
+def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return for every group the member nearest to its mean; the first one among equals."""
+    gaps = np.empty(len(rows))
+    _numba.distance_to_group(rows, labels, means, gaps)
+    order = np.lexsort((gaps, labels))  # by group, then by distance from its mean
+    return order[np.searchsorted(labels[order], np.arange(len(means)))]
+
+
+def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:
+    """Return (x - center) * scale, column by column, of values of any type."""
+    found = np.empty(rows.shape, dtype=out)
+    _numba.level(rows, center, scale, found)
+    return found

@@ -111,13 +111,8 @@ def connect(table: Table, landmarks: Table, n_neighbors: int, sigma: float, n_th
     def join(start: int) -> Block:
         tile = table[start : start + TILE]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
-        indices = np.empty((len(distances), q), dtype=np.uint32)
-        nearest = np.empty((len(distances), q), dtype=distances.dtype)
-        cpu.smallest(distances, indices, nearest)
-        weights = np.empty_like(nearest)
-        cpu.gaussian(nearest, sigma, weights)
-        cpu.sort_neighbours(indices, weights)
-        return Block(indices, weights)
+        indices, nearest = cpu.smallest(distances, q)
+        return Block(*cpu.arrange(indices, cpu.gaussian(nearest, sigma), np.array([0, q])))
 
     starts = MemoryRows(range(0, n, TILE), n_rows=n, n_threads=n_threads)
     return starts.map(join)

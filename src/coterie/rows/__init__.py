@@ -17,8 +17,11 @@ class Rows(Protocol):
 
     n_rows: int
 
-    def map(self, function: Callable[[Any], Any]) -> Rows:
-        """Return the rows with ``function(block)`` for every block."""
+    def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Rows:
+        """Return the rows with ``function(block)``, or ``function(load(block))``, for every block.
+
+        What is slow to fetch is fetched by ``load``: ahead of time, where that helps.
+        """
 
     def replace(self, function: Callable[[Any], Any]) -> Rows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
@@ -26,7 +29,7 @@ class Rows(Protocol):
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
         """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
 
-    def collect(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
 
     def take(self, rows: np.ndarray, function: Callable[[Any], np.ndarray]) -> np.ndarray:

@@ -32,9 +32,9 @@ class MemoryRows:
         self.n_rows = n_rows
         self.n_threads = n_threads
 
-    def map(self, function: Callable[[Any], Any]) -> MemoryRows:
-        """Return the rows with ``function(block)`` for every block."""
-        blocks = list(in_order(function, self.blocks, self.n_threads))
+    def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> MemoryRows:
+        """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
+        blocks = list(in_order(after(load, function), self.blocks, self.n_threads))
         return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
 
     def replace(self, function: Callable[[Any], Any]) -> MemoryRows:
@@ -62,9 +62,9 @@ class MemoryRows:
                 into += part
         return result
 
-    def collect(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
-        parts = in_order(function, self.blocks, self.n_threads)
+        parts = in_order(after(load, function), self.blocks, self.n_threads)
         first = next(parts)
         out = np.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype)
         out[: len(first)] = first
@@ -82,3 +82,8 @@ class MemoryRows:
             parts.append(found[here - first])
             first += len(found)
         return np.concatenate(parts)
+
+
+def after(load: Callable[[Any], Any] | None, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``function`` of what ``load`` fetches: both on the same thread, which has the block in its cache then."""
+    return function if load is None else lambda block: function(load(block))

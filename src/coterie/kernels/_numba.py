@@ -1,0 +1,320 @@
+"""What a CPU does that is not a product, in numba. :mod:`coterie.kernels.cpu` makes the arrays that these write to.
+
+Every function works on one block of rows, in one thread, without the interpreter's lock; the rooms above run
+several blocks at once. A row's result depends on that row alone, never on its neighbours in the block:
+that is what makes prediction exact and answers independent of the number of threads.
+
+Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
+``indices`` and ``weights``. A row that a graph does not know (its view is missing there) has weight zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+# Sums may be reordered for speed, but NaN and infinity keep their meaning.
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def level(data, center, scale, rows):
+    """Write (x - center) * scale, column by column, of values of any type to ``rows``."""
+    for i in range(data.shape[0]):
+        for j in range(data.shape[1]):
+            rows[i, j] = (data[i, j] - center[j]) * scale[j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def finish_distances(products, row_norms, landmark_norms):
+    """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero."""
+    for i in range(products.shape[0]):
+        for j in range(products.shape[1]):
+            value = row_norms[i] + landmark_norms[j] - 2 * products[i, j]
+            products[i, j] = max(value, 0)
+
+
+# Rows of distances are looked through so many at a time: most such stretches hold no near landmark.
+STRETCH = 32
+BISECTIONS = 40
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def count_within(values, bound):
+    """Return how many values are at most ``bound``."""
+    count = np.int32(0)
+    for j in range(values.shape[0]):
+        count += np.int32(values[j] <= bound)
+    return count
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def bound_of_smallest(values, q):
+    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting."""
+    low = high = values[0]
+    for j in range(values.shape[0]):
+        low, high = min(low, values[j]), max(high, values[j])
+    enough = q + max(2, q // 4)
+    half = values.dtype.type(0.5)
+    for _ in range(BISECTIONS):
+        middle = low + (high - low) * half
+        if not np.isfinite(middle):
+            break
+        count = count_within(values, middle)
+        if count < q:
+            low = middle
+        else:
+            high = middle
+            if count <= enough:
+                break
+    return high
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def smallest(distances, indices, values):
+    """Write each row's nearest landmarks, in ascending order of distance, to ``indices`` and ``values``.
+
+    Among equal distances the first landmark wins.
+    """
+    n, p = distances.shape
+    q = indices.shape[1]
+    best = np.empty(q, dtype=distances.dtype)
+    where = np.empty(q, dtype=np.int64)
+    for i in range(n):
+        bound = bound_of_smallest(distances[i], q)
+        found = 0
+        for start in range(0, p, STRETCH):
+            stretch = distances[i, start : min(start + STRETCH, p)]
+            if count_within(stretch, bound) == 0:
+                continue
+            for j in range(stretch.shape[0]):
+                value = stretch[j]
+                if value <= bound and (found < q or value < best[q - 1]):
+                    at = min(found, q - 1)
+                    while at > 0 and best[at - 1] > value:
+                        best[at], where[at] = best[at - 1], where[at - 1]
+                        at -= 1
+                    best[at], where[at] = value, start + j
+                    found += 1
+        for t in range(q):
+            values[i, t], indices[i, t] = best[t], where[t]
+
+
+@njit(cache=True, nogil=True)
+def sort_neighbours(indices, weights):
+    """Put each row's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
+    for i in range(indices.shape[0]):
+        for s in range(1, indices.shape[1]):
+            index, weight, at = indices[i, s], weights[i, s], s
+            while at > 0 and indices[i, at - 1] > index:
+                indices[i, at], weights[i, at] = indices[i, at - 1], weights[i, at - 1]
+                at -= 1
+            indices[i, at], weights[i, at] = index, weight
+
+
+@njit(cache=True, nogil=True)
+def gaussian(distances, bandwidth, weights):
+    """Write exp(-d^2 / 2 sigma^2), made to sum to one in each row, to ``weights`` (the paper's Eq. (1)).
+
+    ``bandwidth`` is sigma; 0 means the row's own: the mean distance to its neighbours. Distances are squared. They
+    are measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row
+    far from every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
+    """
+    q = distances.shape[1]
+    for i in range(distances.shape[0]):
+        nearest = np.inf
+        total_distance = 0.0
+        known = 0
+        for t in range(q):
+            if np.isfinite(distances[i, t]):
+                nearest = min(nearest, distances[i, t])
+                total_distance += np.sqrt(distances[i, t])
+                known += 1
+        if known == 0:  # the row lacks this view
+            weights[i, :] = 0
+            continue
+        sigma = bandwidth if bandwidth > 0 else total_distance / known
+        total = 0.0
+        for t in range(q):
+            excess = distances[i, t] - nearest
+            if excess == 0:
+                weight = 1.0
+            elif sigma == 0:
+                weight = 0.0
+            else:
+                weight = np.exp(-excess / (2 * sigma * sigma))
+            weights[i, t] = weight
+            total += weight
+        for t in range(q):
+            weights[i, t] /= total
+
+
+@njit(cache=True, nogil=True)
+def gram(indices, weights, total):
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total`` (p x p), lower triangle only."""
+    for i in range(indices.shape[0]):
+        for s in range(indices.shape[1]):
+            weight = float(weights[i, s])
+            if weight == 0:
+                continue
+            row = total[indices[i, s]]
+            for t in range(s + 1):
+                row[indices[i, t]] += weight * weights[i, t]
+
+
+@njit(cache=True, nogil=True)
+def mirror(total):
+    """Copy the lower triangle to the upper one, in place."""
+    for i in range(total.shape[0]):
+        for j in range(i):
+            total[j, i] = total[i, j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def project_graph(indices, weights, i, start, stop, basis, unit, out):
+    """Write e_i = sum_j z_ij W[j] of row i in one graph to ``out`` (r,), of length one if ``unit``."""
+    out[:] = 0
+    for s in range(start, stop):
+        j = indices[i, s]
+        weight = weights[i, s]
+        for c in range(out.shape[0]):
+            out[c] += weight * basis[j, c]
+    if unit:
+        square = 0.0
+        for c in range(out.shape[0]):
+            square += out[c] * out[c]
+        if square > 0:
+            length = np.sqrt(square)
+            for c in range(out.shape[0]):
+                out[c] /= length
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def project(indices, weights, bounds, bases, unit, stacked):
+    """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): every graph's own basis, side by side."""
+    r = bases.shape[2]
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            out = stacked[i, g * r : (g + 1) * r]
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, out)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
+    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph (graphs x r), and the rows that a graph knows."""
+    part = np.empty(bases.shape[2], dtype=bases.dtype)
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], False, part)
+            known = False
+            for s in range(bounds[g], bounds[g + 1]):
+                known = known or weights[i, s] > 0
+            counts[g] += known
+            for c in range(part.shape[0]):
+                square = float(part[c]) * float(part[c])
+                squares[g, c] += square
+                fourths[g, c] += square * square
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def embed(indices, weights, bounds, bases, rotation, embedding):
+    """Write u*_i = sum_g e^g_i R^g, each e^g_i of length one, to ``embedding``; ``rotation`` is graphs x r x k."""
+    r, k = rotation.shape[1], rotation.shape[2]
+    part = np.empty(r, dtype=bases.dtype)
+    for i in range(indices.shape[0]):
+        embedding[i, :] = 0
+        for g in range(bounds.shape[0] - 1):
+            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], True, part)
+            for a in range(r):
+                for c in range(k):
+                    embedding[i, c] += part[a] * rotation[g, a, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def embed_linear(indices, weights, bounds, merged, embedding):
+    """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x k."""
+    k = embedding.shape[1]
+    for i in range(indices.shape[0]):
+        embedding[i, :] = 0
+        for g in range(bounds.shape[0] - 1):
+            for s in range(bounds[g], bounds[g + 1]):
+                j = indices[i, s]
+                weight = weights[i, s]
+                for c in range(k):
+                    embedding[i, c] += weight * merged[g, j, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def guide(indices, weights, bounds, embedding, anchors, guided):
+    """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
+
+    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights.
+    """
+    k = anchors.shape[1]
+    for i in range(indices.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            total = 0.0
+            for s in range(bounds[g], bounds[g + 1]):
+                j = indices[i, s]
+                affinity = embedding[i, 0] * anchors[j, 0]
+                for c in range(1, k):
+                    affinity += embedding[i, c] * anchors[j, c]
+                guided[i, s] = weights[i, s] * max(affinity, 0)
+                total += guided[i, s]
+            for s in range(bounds[g], bounds[g + 1]):
+                if total > 0:
+                    guided[i, s] /= total
+                else:
+                    guided[i, s] = weights[i, s]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def unit_rows(embedding):
+    """Divide every row by its length, in place; a row of zeros stays as it is."""
+    for i in range(embedding.shape[0]):
+        square = 0.0
+        for c in range(embedding.shape[1]):
+            square += embedding[i, c] * embedding[i, c]
+        if square > 0:
+            length = np.sqrt(square)
+            for c in range(embedding.shape[1]):
+                embedding[i, c] /= length
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def assign(embedding, centroids, labels, nearest, second):
+    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones."""
+    for i in range(embedding.shape[0]):
+        best, runner_up, label = np.inf, np.inf, 0
+        for c in range(centroids.shape[0]):
+            value = 0.0
+            for t in range(centroids.shape[1]):
+                gap = embedding[i, t] - centroids[c, t]
+                value += gap * gap
+            if value < best:
+                best, runner_up, label = value, best, c
+            elif value < runner_up:
+                runner_up = value
+        labels[i] = label
+        nearest[i] = best
+        second[i] = runner_up
+
+
+@njit(cache=True, nogil=True)
+def add_groups(rows, labels, sums, counts):
+    """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
+    for i in range(rows.shape[0]):
+        counts[labels[i]] += 1
+        for c in range(rows.shape[1]):
+            sums[labels[i], c] += rows[i, c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def distance_to_group(rows, labels, means, distances):
+    """Write each row's squared distance to its own group's mean to ``distances``."""
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for c in range(rows.shape[1]):
+            gap = rows[i, c] - means[labels[i], c]
+            total += gap * gap
+        distances[i] = total

@@ -1,0 +1,348 @@
+"""The kernels for torch tensors: Triton on a GPU, plain torch elsewhere, so that the same code can be tested anywhere.
+
+The functions are those of :mod:`coterie.kernels.cpu`, and so is the layout of ``indices`` and ``weights``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+# Graphs are solved all at once: a GPU is not kept busy by one.
+BATCHED = True
+
+# How products with the landmarks are rounded: three tf32 products are as good as one in float32, and faster.
+PRECISIONS = ("float32", "tf32")
+
+# Distances that are worked out densely, where rows lack views or there is no GPU: so many rows at once.
+TILE = 4096
+
+ROWS_PER_PROGRAM = 128
+
+# Memberships that are written out at once, as numbers.
+ONE_HOT = 2**25
+
+
+def zeros(shape: tuple[int, ...], like: Any) -> Any:
+    """Return float64 zeros where ``like`` is."""
+    import torch
+
+    return torch.zeros(shape, dtype=torch.float64, device=like.device)
+
+
+def nearest(rows: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str = "float32") -> tuple[Any, Any]:
+    """Return the numbers of each row's q nearest landmarks, in no order, and |m|^2 - 2 x.m for them."""
+    import torch
+
+    n, d = rows.shape
+    p = landmarks.shape[0]
+    indices = torch.zeros((n, q), dtype=index_type(p), device=rows.device)
+    values = torch.empty((n, q), dtype=rows.dtype, device=rows.device)
+    if rows.is_cuda and rows.dtype == torch.float32:
+        import triton
+
+        from coterie.kernels._triton import nearest_kernel
+
+        # Wide rows want wide tiles of the products; for narrow ones the selection is what counts.
+        block_d, warps = (32, 4) if precision == "tf32" and d > 64 else (64, 8)
+        nearest_kernel[(triton.cdiv(n, ROWS_PER_PROGRAM),)](
+            rows,
+            landmarks,
+            landmark_norms,
+            indices,
+            values,
+            n,
+            p,
+            d,
+            rows.stride(0),
+            q,
+            q,
+            Q=max(2, triton.next_power_of_2(q)),
+            BLOCK_N=ROWS_PER_PROGRAM,
+            BLOCK_P=128,
+            BLOCK_D=block_d,
+            PRECISION="tf32x3" if precision == "float32" else "tf32",
+            num_warps=warps,
+            num_stages=3,
+        )
+        return indices, values
+    for start in range(0, n, TILE):
+        distances = landmark_norms - 2 * (rows[start : start + TILE] @ landmarks.mT)  # (b, p)
+        found = distances.topk(q, dim=1, largest=False)
+        values[start : start + TILE], indices[start : start + TILE] = found.values, found.indices
+    return indices, values
+
+
+def smallest(distances: Any, q: int) -> tuple[Any, Any]:
+    """Return each row's q smallest distances, ascending, and where they are."""
+    values, where = distances.sort(dim=1, stable=True)
+    return where[:, :q].to(index_type(distances.shape[1])), values[:, :q]
+
+
+def gaussian(squares: Any, bandwidth: float) -> Any:
+    """Return exp(-d^2 / 2 sigma^2), each row summing to one, or zero where no distance is finite."""
+    import torch
+
+    known = squares.isfinite()  # (b, q)
+    distances = torch.where(known, squares, 0.0)
+    least = squares.amin(dim=1, keepdim=True)  # (b, 1)
+    if bandwidth > 0:
+        sigma = torch.full_like(least, bandwidth)
+    else:
+        sigma = distances.sqrt().sum(dim=1, keepdim=True) / known.sum(dim=1, keepdim=True).clamp(min=1)
+    excess = torch.where(known, distances - least, torch.inf)  # (b, q)
+    weights = torch.where(excess == 0, 1.0, torch.exp(-excess / (2 * sigma * sigma)))
+    weights = torch.where(known & weights.isfinite(), weights, 0.0)
+    return weights / weights.sum(dim=1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+
+
+def index_type(n_landmarks: int) -> torch.dtype:
+    """Return the smallest type that can number the landmarks."""
+    import torch
+
+    return torch.int16 if n_landmarks < 2**15 else torch.int32
+
+
+def arrange(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[Any, Any]:
+    """Return the neighbours as they are: sums here do not care for their order."""
+    return indices, weights
+
+
+def new_gram(n_landmarks: int, like: Any) -> Any:
+    """Return zeros that :func:`gram` adds to, where ``like`` is."""
+    import torch
+
+    dtype = torch.int64 if like.is_cuda else torch.float64
+    return torch.zeros((n_landmarks, n_landmarks), dtype=dtype, device=like.device)
+
+
+def gram(indices: Any, weights: Any, total: Any) -> None:
+    """Add sum_i z_i z_i^T of one graph to ``total``, at least its lower triangle."""
+    import torch
+
+    n, q = indices.shape
+    p = total.shape[0]
+    if indices.is_cuda:
+        import triton
+
+        from coterie.kernels._triton import FIXED_POINT, gram_kernel
+
+        gram_kernel[(triton.cdiv(n, 256),)](
+            indices, weights, total, n, p, indices.stride(0), q, SCALE=FIXED_POINT, BLOCK_N=256
+        )
+        return
+    dense = torch.zeros((n, p), dtype=torch.float64)
+    dense.scatter_(1, indices.long(), weights.double())
+    total += dense.mT @ dense
+
+
+def finish_gram(total: Any) -> Any:
+    """Return the whole symmetric matrix of sums, in float64."""
+    import torch
+
+    if total.dtype == torch.int64:
+        from coterie.kernels._triton import FIXED_POINT
+
+        total = total.double() / FIXED_POINT
+    return total.tril() + total.tril(-1).mT
+
+
+def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bool) -> Any:
+    """Return [e^1_i .. e^G_i]: every graph's own basis, side by side."""
+    import torch
+
+    n_graphs, p, r = bases.shape
+    if indices.is_cuda:
+        import triton
+
+        from coterie.kernels._triton import project_kernel
+
+        stacked = torch.empty((len(indices), n_graphs * r), device=indices.device)
+        project_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
+            indices,
+            weights,
+            bounds_at(bounds, indices),
+            bases,
+            stacked,
+            len(indices),
+            indices.stride(0),
+            p,
+            r,
+            n_graphs,
+            UNIT=unit,
+            BLOCK_N=ROWS_PER_PROGRAM,
+            BLOCK_R=block_width(r),
+            num_warps=4,
+        )
+        return stacked
+    parts = []
+    for basis, (start, stop) in zip(bases, pairwise(bounds.tolist()), strict=True):
+        at = basis[indices[:, start:stop].long()]  # (b, q, r)
+        parts.append((weights[:, start:stop, None] * at).sum(dim=1))
+    return torch.cat([unit_rows(part) if unit else part for part in parts], dim=1)  # (b, G r)
+
+
+def embed(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any | None) -> Any:
+    """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
+    return place(indices, weights, bounds, bases, rotation, None)
+
+
+def guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any | None, anchors: Any) -> Any:
+    """Return Z <- A* (Hadamard) Z, rows of each graph summing to one again, with A*_ij = u*_i . anchor_j."""
+    return place(indices, weights, bounds, bases, rotation, anchors)
+
+
+def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any, anchors: Any) -> Any:
+    """Return u* at the rows, or the weights that it guides if there are ``anchors``."""
+    import torch
+
+    n_graphs, p, r = bases.shape
+    k = r if rotation is None else rotation.shape[2]
+    if indices.is_cuda:
+        import triton
+
+        from coterie.kernels._triton import embed_kernel
+
+        out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
+        embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
+            indices,
+            weights,
+            bounds_at(bounds, indices),
+            bases,
+            bases if rotation is None else rotation,
+            bases if anchors is None else anchors,
+            out,
+            out,
+            len(indices),
+            indices.stride(0),
+            p,
+            r,
+            k,
+            n_graphs,
+            UNIT=rotation is not None,
+            GUIDE=anchors is not None,
+            BLOCK_N=ROWS_PER_PROGRAM,
+            BLOCK_R=block_width(r),
+            BLOCK_K=block_width(k),
+            num_warps=4,
+        )
+        return out
+    parts = project(indices, weights, bounds, bases, rotation is not None).reshape(len(indices), n_graphs, r)
+    rows = parts.sum(dim=1) if rotation is None else torch.einsum("bgr,grk->bk", parts, rotation)  # (b, k)
+    if anchors is None:
+        return rows
+    affinities = (rows[:, None] * anchors[indices.long()]).sum(dim=2).clamp(min=0)  # (b, Q)
+    guided = []
+    for start, stop in pairwise(bounds.tolist()):
+        before = weights[:, start:stop]
+        after = before * affinities[:, start:stop]
+        sums = after.sum(dim=1, keepdim=True)
+        guided.append(torch.where(sums > 0, after / torch.where(sums > 0, sums, 1.0), before))
+    return torch.cat(guided, dim=1)
+
+
+def power_sums(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, total: Any) -> None:
+    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph, and the rows that a graph knows, to ``total``."""
+    squares, fourths, counts = total
+    n_graphs, _, r = bases.shape
+    parts = project(indices, weights, bounds, bases, False).reshape(len(indices), n_graphs, r).double() ** 2
+    squares += parts.sum(dim=0)
+    fourths += (parts**2).sum(dim=0)
+    for g, (start, stop) in enumerate(pairwise(bounds.tolist())):
+        counts[g] += (weights[:, start:stop] > 0).any(dim=1).sum()
+
+
+def add_outer(rows: Any, total: Any) -> None:
+    """Add sum_i e_i e_i^T to ``total``: float32 within a few thousand rows, float64 beyond."""
+    whole = len(rows) // TILE * TILE
+    parts = rows[:whole].reshape(-1, TILE, rows.shape[1])  # (m, TILE, c)
+    total += (parts.mT @ parts).double().sum(dim=0)
+    total += (rows[whole:].mT @ rows[whole:]).double()
+
+
+def unit_rows(rows: Any) -> Any:
+    """Return the rows divided by their lengths; a row of zeros stays as it is."""
+    import torch
+
+    lengths = rows.norm(dim=1, keepdim=True)
+    return rows / torch.where(lengths > 0, lengths, 1.0)
+
+
+def assign(embedding: Any, centroids: Any) -> tuple[Any, Any, Any]:
+    """Return each row's nearest centroid, and the squared distances to the two nearest ones."""
+    import torch
+
+    distances = squared_distances(embedding, centroids)  # (b, k)
+    nearest, labels = distances.min(dim=1)
+    if len(centroids) > 1:
+        distances.scatter_(1, labels[:, None], torch.inf)
+        second = distances.amin(dim=1)
+    else:
+        second = torch.full_like(nearest, torch.inf)
+    return labels.to(torch.int32), nearest, second
+
+
+def squared_distances(rows: Any, centers: Any) -> Any:
+    """Return squared distances between rows and centres, never below zero."""
+    norms = (rows * rows).sum(dim=-1, keepdim=True) + (centers * centers).sum(dim=-1)[..., None, :]
+    return (norms - 2 * rows @ centers.mT).clamp(min=0)
+
+
+def add_groups(rows: Any, labels: Any, sums: Any, counts: Any) -> None:
+    """Add every row to its group's ``sums`` (groups x d) and ``counts``: as a product, so that the order is fixed."""
+    import torch
+
+    size = max(1, ONE_HOT // len(sums))
+    for start in range(0, len(rows), size):
+        members = torch.nn.functional.one_hot(labels[start : start + size].long(), len(sums)).double()  # (b, k)
+        sums += members.mT @ rows[start : start + size].double()
+        counts += members.sum(dim=0)
+
+
+def nearest_in_group(rows: Any, labels: Any, means: Any) -> Any:
+    """Return for every group the member nearest to its mean; the first one among equals."""
+    import torch
+
+    gaps = ((rows - means[labels.long()]).double() ** 2).sum(dim=1)  # (n,)
+    least = torch.full((len(means),), torch.inf, dtype=gaps.dtype, device=rows.device)
+    least.scatter_reduce_(0, labels.long(), gaps, "amin")
+    first = torch.full((len(means),), len(rows), device=rows.device)
+    number = torch.where(gaps == least[labels.long()], torch.arange(len(rows), device=rows.device), len(rows))
+    return first.scatter_reduce_(0, labels.long(), number, "amin")
+
+
+def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
+    """Turn products x.m into squared distances."""
+    return (row_norms[:, None] + landmark_norms - 2 * products).clamp(min=0)
+
+
+def level(rows: Any, center: Any, scale: Any, out: Any) -> Any:
+    """Return (x - center) * scale, column by column, of values of any type."""
+    import torch
+
+    return (rows.to(center.dtype) - center).mul_(scale).to(getattr(torch, np.dtype(out).name))
+
+
+def block_width(size: int) -> int:
+    """Return how many columns a program works on: a power of two, and enough for a small product."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
+_bounds: dict[tuple[Any, ...], Any] = {}
+
+
+def bounds_at(bounds: np.ndarray, like: Any) -> Any:
+    """Return the bounds where ``like`` is. They are few and small, and asked for at every launch."""
+    import torch
+
+    key = (like.device, *bounds.tolist())
+    if key not in _bounds:
+        if len(_bounds) > 100:
+            _bounds.clear()
+        _bounds[key] = torch.as_tensor(bounds, dtype=torch.int32, device=like.device)
+    return _bounds[key]

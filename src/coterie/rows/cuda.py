@@ -1,0 +1,91 @@
+"""Blocks of rows on a GPU, worked on one after the other; what lies in host memory is brought in ahead of time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.threads import in_order
+
+# Threads that copy host memory to where the card can fetch it: one alone is slower than the bus.
+LOADERS = 6
+
+
+class CudaRows:
+    """Blocks held as a list of tensors; see :class:`coterie.rows.Rows` for the verbs.
+
+    Nothing here is particular to CUDA but the loading: on a CPU the same code runs on CPU tensors.
+    """
+
+    def __init__(self, blocks: Sequence[Any], *, n_rows: int) -> None:
+        self.blocks = blocks
+        self.n_rows = n_rows
+
+    def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> CudaRows:
+        """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
+        return CudaRows([function(block) for block in self._loaded(load)], n_rows=self.n_rows)
+
+    def replace(self, function: Callable[[Any], Any]) -> CudaRows:
+        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
+        waiting, self.blocks = deque(self.blocks), ()
+        return CudaRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
+
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
+        """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
+        total = zeros()
+        for block in self.blocks:
+            function(block, total)
+        return total
+
+    def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
+        """Put the rows of ``function(block)`` together, in the order of the rows."""
+        import torch
+
+        parts = (function(block) for block in self._loaded(load))
+        first = next(parts)
+        if len(first) == self.n_rows:
+            return first
+        out = torch.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype, device=first.device)
+        out[: len(first)] = first
+        at = len(first)
+        for part in parts:
+            out[at : at + len(part)] = part
+            at += len(part)
+        return out
+
+    def take(self, rows: np.ndarray, function: Callable[[Any], Any]) -> Any:
+        """Return the given rows, ascending, of ``function(block)``."""
+        import torch
+
+        parts, first = [], 0
+        for block in self.blocks:
+            found = function(block)
+            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(found))]
+            parts.append(found[torch.as_tensor(here - first, device=found.device)])
+            first += len(found)
+        return torch.cat(parts)
+
+    def _loaded(self, load: Callable[[Any], Any] | None) -> Iterator[Any]:
+        return iter(self.blocks) if load is None else in_order(load, self.blocks, LOADERS)
+
+
+def upload(array: np.ndarray, device: Any) -> Any:
+    """Return an array as a tensor on a device; called from several threads, copies overlap with work on the device."""
+    import torch
+
+    device = torch.device(device)
+    if device.type != "cuda":
+        return torch.as_tensor(np.ascontiguousarray(array), device=device)
+    if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch hardly knows them
+        array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
+    stream = torch.cuda.Stream(device)
+    with torch.cuda.stream(stream):
+        staged = torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, pin_memory=True)
+        staged.numpy()[...] = array
+        found = staged.to(device, non_blocking=True)
+        stream.synchronize()
+    found.record_stream(torch.cuda.default_stream(device))
+    return found
