@@ -10,15 +10,33 @@ __version__ = "0.1.0"
 # Names are looked up when they are first used: importing the package is quick and loads no heavy library.
 _HOMES = {
     "GuidedCoTraining": "coterie.estimator",
+    "ModelFileError": "coterie.saving",
+    "describe_file": "coterie.saving",
+    "load": "coterie.saving",
+    "save": "coterie.saving",
     "suggest_k": "coterie.estimator",
 }
-_ROOMS = ("datasets", "features", "metrics", "peers")
+_ROOMS = ("datasets", "features", "formats", "metrics", "peers")
 
-__all__ = ["GuidedCoTraining", "__version__", "datasets", "features", "metrics", "peers", "suggest_k"]
+__all__ = [
+    "GuidedCoTraining",
+    "ModelFileError",
+    "__version__",
+    "datasets",
+    "describe_file",
+    "features",
+    "formats",
+    "load",
+    "metrics",
+    "peers",
+    "save",
+    "suggest_k",
+]
 
 if TYPE_CHECKING:
-    from coterie import datasets, features, metrics, peers
+    from coterie import datasets, features, formats, metrics, peers
     from coterie.estimator import GuidedCoTraining, suggest_k
+    from coterie.saving import ModelFileError, describe_file, load, save
 
 
 def __getattr__(name: str) -> Any:

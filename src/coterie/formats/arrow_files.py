@@ -1,0 +1,308 @@
+"""Parquet and Arrow files (``.parquet``, ``.feather``, ``.arrow``): columns with types, rows in groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.formats.errors import FormatError, package
+from coterie.formats.labels import find_labels
+from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
+from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
+
+BUFFER_BYTES = 256 << 10  # of each column that are read ahead
+PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of the file: one number a row, or a list of ``width`` numbers a row."""
+
+    name: str
+    dtype: np.dtype
+    width: int = 1
+    is_list: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns it becomes."""
+        return tuple(f"{self.name}[{i}]" for i in range(self.width)) if self.is_list else (self.name,)
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+class ParquetFile:
+    """A parquet file; its segments are its row groups."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._metadata = Lazy(read_metadata, path)
+
+    def schema(self) -> Any:
+        """Return the columns and their types."""
+        return self._metadata().schema.to_arrow_schema()
+
+    def segment_rows(self) -> list[int]:
+        """Return the number of rows of each row group."""
+        metadata = self._metadata()
+        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    def with_gaps(self, names: Sequence[str]) -> set[str]:
+        """Return the columns that may lack values; what the file does not say may be so."""
+        metadata = self._metadata()
+        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        found = {name: [group.column(places[name]).statistics for group in groups] for name in names if name in places}
+        full = {name for name, stats in found.items() if all(s is not None and s.null_count == 0 for s in stats)}
+        return set(names) - full
+
+    def batches(self, segment: int, names: Sequence[str], n_rows: int) -> Iterator[Any]:
+        """Yield the rows of a row group; pages are read as they are needed."""
+        with self._open() as file:
+            yield from file.iter_batches(n_rows, row_groups=[segment], columns=list(names))
+
+    def column(self, name: str) -> Any:
+        """Return a whole column."""
+        with self._open() as file:
+            return file.read(columns=[name]).column(name).combine_chunks()
+
+    def _open(self) -> Any:
+        parquet = package("pyarrow.parquet", "Reading parquet")
+        return parquet.ParquetFile(self.path, metadata=self._metadata(), buffer_size=BUFFER_BYTES, pre_buffer=False)
+
+
+def read_metadata(path: Path) -> Any:
+    """Return what is at the end of a parquet file."""
+    return package("pyarrow.parquet", "Reading parquet").read_metadata(path)
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """An Arrow file or stream; its segments are its batches."""
+
+    path: Path
+
+    def open(self, names: Sequence[str] | None = None) -> Any:
+        """Open the file, for some columns."""
+        ipc, arrow = package("pyarrow.ipc", "Reading Arrow files"), package("pyarrow", "Reading Arrow files")
+        source = arrow.memory_map(str(self.path))
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        if not is_file:
+            return StreamBatches(ipc.open_stream(source))
+        if names is None:
+            return ipc.open_file(source)
+        places = {name: i for i, name in enumerate(ipc.open_file(source).schema.names)}
+        options = ipc.IpcReadOptions(included_fields=[places[name] for name in names])
+        return ipc.open_file(source, options=options)
+
+    def schema(self) -> Any:
+        """Return the columns and their types."""
+        return self.open().schema
+
+    def segment_rows(self) -> list[int]:
+        """Return the number of rows of each batch."""
+        file = self.open(self.schema().names[:1])
+        return [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+
+    def with_gaps(self, names: Sequence[str]) -> set[str]:
+        """Return the columns that lack values."""
+        found: set[str] = set()
+        file = self.open(names)
+        for batch in (file.get_batch(i) for i in range(file.num_record_batches if names else 0)):
+            found.update(name for name in names if batch.column(name).null_count)
+        return found
+
+    def batches(self, segment: int, names: Sequence[str], n_rows: int) -> Iterator[Any]:
+        """Yield the rows of a batch."""
+        batch = self.open(names).get_batch(segment)
+        for start in range(0, batch.num_rows, n_rows):
+            yield batch.slice(start, n_rows)
+
+    def column(self, name: str) -> Any:
+        """Return a whole column."""
+        file = self.open([name])
+        parts = [file.get_batch(i).column(name) for i in range(file.num_record_batches)]
+        return package("pyarrow", "Reading Arrow files").chunked_array(parts).combine_chunks()
+
+
+class StreamBatches:
+    """A mapped Arrow stream with the face of an Arrow file; its batches are not copied."""
+
+    def __init__(self, stream: Any) -> None:
+        self.schema = stream.schema
+        self._batches = list(stream)
+        self.num_record_batches = len(self._batches)
+
+    def get_batch(self, number: int) -> Any:
+        """Return a batch."""
+        return self._batches[number]
+
+
+# -- values -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadSegment:
+    """A segment's number -> its rows as arrays."""
+
+    file: ParquetFile | ArrowFile
+    fields: tuple[Field, ...]
+    dtype: np.dtype
+
+    def __call__(self, segment: int) -> Iterator[np.ndarray]:
+        """Yield the rows of a segment."""
+        width = sum(field.width for field in self.fields)
+        names = [field.name for field in self.fields]
+        for batch in self.file.batches(segment, names, rows_per_block(width, self.dtype)):
+            out = np.empty((batch.num_rows, width), dtype=self.dtype)  # (b, d)
+            first = 0
+            for field in self.fields:
+                out[:, first : first + field.width] = values_of(batch.column(field.name), field, self.dtype)
+                first += field.width
+            yield out
+
+
+def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
+    """Return a column of a batch as numbers; what it has no value for is NaN."""
+    arrow = package("pyarrow", "Reading Arrow files")
+    if field.is_list:
+        lengths = np.asarray(column.value_lengths().fill_null(-1)) if not is_fixed(column.type) else None
+        if (lengths is not None and (lengths != field.width).any()) or column.null_count:
+            raise ValueError(f"column {field.name!r} must hold {field.width} numbers in every row, and does not")
+        flat = column.flatten()
+        return values_of(flat, Field(field.name, field.dtype), dtype).reshape(len(column), field.width)  # (b, width)
+    if column.null_count and dtype.kind != "f":
+        raise ValueError(f"column {field.name!r} lacks values, which whole numbers cannot say. Store it as float")
+    if arrow.types.is_decimal(column.type) or (column.null_count and not arrow.types.is_floating(column.type)):
+        column = column.cast(arrow.float64())
+    return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
+
+
+def is_fixed(kind: Any) -> bool:
+    """Whether an Arrow type is a list of always the same length."""
+    return package("pyarrow", "Reading Arrow files").types.is_fixed_size_list(kind)
+
+
+def field_of(file: ParquetFile | ArrowFile, name: str, kind: Any) -> Field:
+    """Return how a column is read; refuse what is not numbers."""
+    types = package("pyarrow", "Reading Arrow files").types
+    if is_fixed(kind):
+        return Field(name, number_type(file, name, kind.value_type), kind.list_size, is_list=True)
+    if types.is_list(kind) or types.is_large_list(kind):
+        first = next(file.batches(0, [name], 1)).column(name)
+        width = len(first[0]) if first[0].is_valid else 0
+        return Field(name, number_type(file, name, kind.value_type), width, is_list=True)
+    return Field(name, number_type(file, name, kind))
+
+
+def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype:
+    """Return the NumPy type of an Arrow type that holds numbers."""
+    types = package("pyarrow", "Reading Arrow files").types
+    if types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    what = "dates or times" if types.is_temporal(kind) else f"{kind}, not numbers,"
+    raise FormatError(
+        f"{file.path}: column {name!r} holds {what} from row 0 on. "
+        "Encode it as numbers, leave it out (choose columns), or make it the id column."
+    )
+
+
+# -- the family -------------------------------------------------------------------------------------------------
+
+
+def tables(path: Path) -> tuple[str, ...]:
+    """Return no keys: the file is one table."""
+    return ()
+
+
+def arrow_file(path: Path) -> ParquetFile | ArrowFile:
+    """Return the kind of file that a path ends in."""
+    return ParquetFile(path) if path.suffix.lower() in PARQUET else ArrowFile(path)
+
+
+def open_store(path: Path, key: str | None, columns: Columns = None, id_column: str | int | None = None) -> Store:
+    """Return the table of a file."""
+    if key is not None:
+        raise FormatError(f"{path} is a single table and has no key {key!r}. Choose columns: {path}[{key}].")
+    file = arrow_file(path)
+    schema = file.schema()
+    names = list(schema.names)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FormatError(f"{path} has two columns {twice!r}. Rename one of them.")
+    ids, hidden = row_ids(file, schema, id_column)
+    names = [name for name in names if name not in hidden]
+    chosen = choose_columns(columns, names, len(names), str(path))
+    names = names if chosen is None else [names[c] for c in chosen]
+    lengths = file.segment_rows()
+    check_shape((sum(lengths), len(names)), str(path))
+    fields = tuple(field_of(file, name, schema.field(name).type) for name in names)
+    whole = [field.name for field in fields if field.dtype.kind != "f" and not field.is_list]
+    gaps = [np.dtype(np.float64)] if file.with_gaps(whole) else []  # which only floats have a value for
+    dtype = np.result_type(*gaps, *{field.dtype for field in fields})
+    return SegmentStore(
+        where=str(path),
+        shape=check_shape((sum(lengths), sum(field.width for field in fields)), str(path)),
+        dtype=dtype,
+        columns=tuple(name for field in fields for name in field.names),
+        ids=ids,
+        types=", ".join(f"{name} {schema.field(name).type}" for name in names),
+        starts=np.concatenate([[0], np.cumsum(lengths)]),
+        cursors=Lazy(Cursors, ReadSegment(file, fields, dtype)),
+    )
+
+
+def row_ids(
+    file: ParquetFile | ArrowFile, schema: Any, id_column: str | int | None
+) -> tuple[Lazy[np.ndarray] | None, tuple[str, ...]]:
+    """Return the rows' ids, and the columns that are no part of the table because of them."""
+    index = [name for name in pandas_index(schema) if name in schema.names]
+    if id_column is not None:
+        chosen = choose_columns(id_column, schema.names, len(schema.names), str(file.path))
+        name = schema.names[chosen[0]] if chosen is not None else ""
+        return Lazy(column_values, file, name), (name, *index)
+    if not index:
+        return None, ()
+    if len(index) > 1:
+        raise FormatError(
+            f"{file.path} has an index of {len(index)} levels ({listed(index)}). Name one column as the id column."
+        )
+    return Lazy(column_values, file, index[0]), (index[0],)
+
+
+def pandas_index(schema: Any) -> list[str]:
+    """Return the columns that pandas noted as the index; a mere range of numbers is none."""
+    noted = (schema.metadata or {}).get(b"pandas")
+    found = json.loads(noted).get("index_columns", []) if noted else []
+    return [name for name in found if isinstance(name, str)]
+
+
+def column_values(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
+    """Return a whole column, numbers or text, that must have a value in every row."""
+    arrow = package("pyarrow", "Reading Arrow files")
+    column = file.column(name)
+    if arrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count:
+        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+        raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
+    values = column.to_numpy(zero_copy_only=False)
+    return values.astype(np.str_) if values.dtype == object else values
+
+
+def labels(path: Path, key: str | None, id_column: str | int | None = None) -> Target:
+    """Return known labels, and the rows' ids."""
+    file = arrow_file(path)
+    schema = file.schema()
+    ids, hidden = row_ids(file, schema, id_column)
+    name = find_labels(path, [name for name in schema.names if name not in hidden], key)
+    return Target(column_values(file, name), None if ids is None else ids())

@@ -1,0 +1,53 @@
+"""What can be wrong with a file, said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+
+class FormatError(ValueError):
+    """A file cannot be read or written: the message is one line that names the file, what is wrong and the remedy."""
+
+
+@contextmanager
+def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> Iterator[None]:
+    """Turn what a library raises while it reads a file into an error that names the file.
+
+    Examples
+    --------
+    >>> with blaming("a.npy"):
+    ...     raise EOFError("unexpected end")
+    Traceback (most recent call last):
+    ...
+    coterie.formats.errors.FormatError: a.npy cannot be read: unexpected end. Is it complete? Write it again.
+    """
+    try:
+        yield
+    except (FormatError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # a library may raise anything when it meets a broken file
+        raise FormatError(f"{where} cannot be read: {one_line(error)}. {remedy}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """Return what a library said, on one line and without its full stop."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return (said if len(said) <= 200 else said[:200] + "...").rstrip(".")
+
+
+def package(module: str, purpose: str) -> Any:
+    """Import a library that only some formats need.
+
+    Examples
+    --------
+    >>> package("json", "Reading json").loads("[1]")
+    [1]
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise ImportError(f"{purpose} needs {name} ({error}): pip install coterie[files]") from error

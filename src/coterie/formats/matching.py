@@ -1,0 +1,115 @@
+"""Which row of one table is which row of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from coterie.formats.errors import FormatError
+
+
+class HasRows(Protocol):
+    """A table whose rows may have ids."""
+
+    @property
+    def where(self) -> str:
+        """What to call it in messages."""
+
+    @property
+    def ids(self) -> np.ndarray | None:
+        """The rows' ids."""
+
+    def __len__(self) -> int: ...
+
+
+def match_rows(tables: Sequence[HasRows]) -> tuple[np.ndarray | None, list[np.ndarray | None]]:
+    """Match the rows of several tables: by id where they have ids, by position where none has.
+
+    Whole numbers and text are compared as text. Ids that only number the rows from 0 are no ids where another table
+    has none.
+
+    Parameters
+    ----------
+    tables : sequence of FileTable
+        At least one.
+
+    Returns
+    -------
+    ids : ndarray of shape (n,) or None
+        All ids in the order in which they first appear; None where the tables have none.
+    positions : list of (ndarray of shape (n,) or None)
+        For each table, where it has each row, and -1 for a row that it lacks; None where all its rows are in place.
+
+    Raises
+    ------
+    FormatError
+        If an id appears twice in one table, if only some tables have ids, or if tables without ids differ in length.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from coterie.formats import open_views, write_table
+    >>> folder = tempfile.mkdtemp()
+    >>> write_table(f"{folder}/a.csv", {"x": [1.0, 2.0]}, ids=["u", "v"])
+    >>> write_table(f"{folder}/b.csv", {"x": [3.0, 4.0]}, ids=["v", "w"])
+    >>> tables = open_views([f"{folder}/a.csv", f"{folder}/b.csv"], id_column="id")
+    >>> ids, positions = match_rows(list(tables.values()))
+    >>> ids.tolist(), [rows.tolist() for rows in positions]
+    (['u', 'v', 'w'], [[0, 1, -1], [-1, 0, 1]])
+    """
+    ids = [table.ids for table in tables]
+    if all(known is not None for known in ids):
+        return match_ids([(table.where, known) for table, known in zip(tables, ids, strict=True) if known is not None])
+    for table, known in zip(tables, ids, strict=True):
+        if known is not None and not only_numbers(known):
+            nameless = next(other.where for other, none in zip(tables, ids, strict=True) if none is None)
+            raise FormatError(
+                f"{table.where} has row ids but {nameless} has none, so their rows cannot be matched. "
+                "Name the id column of every file, or write the files without ids and in the same order."
+            )
+    check_lengths(tables)
+    return next((known for known in ids if known is not None), None), [None] * len(tables)
+
+
+def check_lengths(tables: Sequence[HasRows]) -> None:
+    """Refuse tables that are matched by position and differ in length."""
+    for table in tables[1:]:
+        if len(table) != len(tables[0]):
+            raise FormatError(
+                f"{table.where} has {len(table)} rows, but {tables[0].where} has {len(tables[0])}. "
+                "Without row ids, every file needs the same rows in the same order."
+            )
+
+
+def only_numbers(ids: np.ndarray) -> bool:
+    """Whether ids do no more than number the rows from 0."""
+    if ids.dtype.kind in "iu":
+        return bool((ids == np.arange(len(ids))).all())
+    return str(ids[0]) == "0" and bool((ids.astype(np.str_) == np.arange(len(ids)).astype(np.str_)).all())
+
+
+def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray | None]]:
+    """Match rows by id."""
+    lists = [ids for _, ids in named]
+    if len({ids.dtype.kind in "iu" for ids in lists}) > 1:
+        lists = [ids.astype(np.str_) for ids in lists]
+    first = lists[0]
+    alike = all(len(ids) == len(first) and bool((ids == first).all()) for ids in lists[1:])
+    every: Any = first if alike else np.concatenate(lists)
+    values, appears, numbers = np.unique(every, return_index=True, return_inverse=True)
+    order = np.argsort(appears)  # (n,) the distinct ids as they first appear
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    ranks = np.split(rank[numbers], np.cumsum([len(ids) for ids in lists])[:-1]) if not alike else [rank[numbers]]
+    positions: list[np.ndarray | None] = []
+    for (where, _), mine, ids in zip(named, ranks, lists, strict=False):
+        rows = np.full(len(order), -1)
+        rows[mine] = np.arange(len(mine))
+        if (rows >= 0).sum() < len(mine):
+            again = int(np.flatnonzero(rows[mine] != np.arange(len(mine)))[0])
+            raise FormatError(f"{where} has the row id {str(ids[again])!r} more than once. Make the ids unique.")
+        in_place = len(rows) == len(mine) and bool((rows == np.arange(len(rows))).all())
+        positions.append(None if in_place else rows)
+    return values[order], positions if not alike else [None] * len(named)

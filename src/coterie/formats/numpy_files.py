@@ -1,0 +1,242 @@
+"""NumPy's own files: ``.npy``, and ``.npz`` with one array, several, a SciPy sparse matrix or one of our bundles."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse
+
+from coterie.formats.errors import FormatError
+from coterie.formats.labels import find_labels, is_label
+from coterie.formats.tables import (
+    ArrayStore,
+    CSRStore,
+    Lazy,
+    RawStore,
+    Store,
+    Target,
+    check_dtype,
+    check_shape,
+    csr_parts_of,
+    listed,
+    place,
+)
+from coterie.formats.unpacking import check_ratio, unpack
+
+SPARSE_KEYS = {"format", "shape", "data"}
+CSR_KEYS = ("data", "indices", "indptr", "shape")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first bytes of an ``.npy`` file say."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype
+    offset: int  # where the values begin
+
+    @property
+    def size(self) -> int:
+        """Bytes of header and values."""
+        count = 1
+        for side in self.shape:
+            count *= int(side)
+        return self.offset + count * self.dtype.itemsize
+
+
+def read_header(file: BinaryIO, size: int, where: str) -> Header:
+    """Return the header of an array of ``size`` bytes; refuse one that asks for more or fewer values than there are."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    header = Header(shape, fortran, dtype, file.tell())
+    if dtype.hasobject:
+        check_dtype(np.dtype(object), where)
+    if min(shape, default=0) < 0 or header.size != size:
+        raise FormatError(
+            f"{where} is truncated or damaged: its header asks for {header.size:,} bytes ({dtype} of shape {shape}), "
+            f"but there are {size:,}. Write it again."
+        )
+    return header
+
+
+def map_array(buffer: Any, header: Header, start: int = 0) -> np.ndarray:
+    """Return the array of a header over a buffer in which its file begins at ``start``."""
+    return np.ndarray(header.shape, header.dtype, buffer, start + header.offset, order="F" if header.fortran else "C")
+
+
+# -- npy --------------------------------------------------------------------------------------------------------
+
+
+def npy_header(path: Path) -> Header:
+    """Return the header of a file."""
+    with open(path, "rb") as file:
+        return read_header(file, path.stat().st_size, str(path))
+
+
+def map_npy(path: Path) -> np.ndarray:
+    """Return a file's array, mapped."""
+    header = npy_header(path)
+    return np.memmap(path, header.dtype, "r", header.offset, header.shape, "F" if header.fortran else "C")
+
+
+# -- npz --------------------------------------------------------------------------------------------------------
+
+
+def members(path: Path) -> dict[str, zipfile.ZipInfo]:
+    """Return the arrays of an archive by key."""
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename.removesuffix(".npy"): info for info in archive.infolist() if not info.is_dir()}
+
+
+def member(path: Path, key: str) -> zipfile.ZipInfo:
+    """Return one array's entry in the archive."""
+    found = members(path)
+    if key not in found:
+        raise FormatError(f"{path} has no array {key!r} (there: {listed(found)}).")
+    info = found[key]
+    check_ratio(info.file_size, info.compress_size, place(path, key))
+    return info
+
+
+def member_header(path: Path, key: str) -> Header:
+    """Return the header of one array of an archive."""
+    info = member(path, key)
+    with zipfile.ZipFile(path) as archive, archive.open(info) as file:
+        return read_header(file, info.file_size, place(path, key))  # type: ignore[arg-type]
+
+
+def member_start(path: Path, info: zipfile.ZipInfo) -> int | None:
+    """Return the byte at which an array's own file begins in the archive; None where it is compressed."""
+    if info.compress_type != zipfile.ZIP_STORED:
+        return None
+    with open(path, "rb") as file:
+        # The entry's header comes first: 30 bytes, and a name and extras whose lengths are in it.
+        file.seek(info.header_offset + 26)
+        return info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
+
+
+def map_member(path: Path, key: str) -> np.ndarray:
+    """Return one array of an archive: mapped where it is stored as it is, else unpacked and mapped."""
+    info, header = member(path, key), member_header(path, key)
+    if not header.size - header.offset:
+        return np.empty(header.shape, header.dtype)
+    begin = member_start(path, info)
+    if begin is not None:
+        return map_array(np.memmap(path, np.uint8, "r"), header, begin)
+    with zipfile.ZipFile(path) as archive, archive.open(info) as file:
+        return map_array(unpack(file, info.compress_size, place(path, key)), header)  # type: ignore[arg-type]
+
+
+def read_member(path: Path, key: str) -> np.ndarray:
+    """Return one array of an archive, in memory."""
+    return np.array(map_member(path, key))
+
+
+def map_members(path: Path, *keys: str) -> tuple[np.ndarray, ...]:
+    """Return several arrays of an archive."""
+    return tuple(map_member(path, key) for key in keys)
+
+
+def view_numbers(path: Path) -> dict[str, int]:
+    """Return the number of each view of a bundle, by name."""
+    from coterie.datasets._bundle import read_names  # brings much with it that other files do not need
+
+    names = read_names({"view_names": read_member(path, "view_names")}, path)
+    return {name: number for number, name in enumerate(names, start=1)}
+
+
+# -- the family -------------------------------------------------------------------------------------------------
+
+
+def tables(path: Path) -> tuple[str, ...]:
+    """Return the keys that open as views of their own; none where the file is one table."""
+    if path.suffix.lower() == ".npy":
+        return ()
+    found = members(path)
+    if not found:
+        raise FormatError(f"{path} holds no arrays. Write it again.")
+    if "view_names" in found:
+        return tuple(view_numbers(path))
+    if len(found) == 1 or set(found) >= SPARSE_KEYS:
+        return ()
+    named = [key for key in found if not is_label(key)]
+    wide = tuple(key for key in named if len(member_header(path, key).shape) > 1)
+    return wide or tuple(named) or tuple(found)
+
+
+def open_store(path: Path, key: str | None) -> Store:
+    """Return a table of a file."""
+    if path.suffix.lower() == ".npy":
+        if key is not None:
+            raise FormatError(f"{path} is a single array and has no key {key!r}. Leave the key out.")
+        return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
+    found = members(path)
+    where = place(path, key)
+    if key is None and set(found) >= SPARSE_KEYS:
+        return sparse_store(path)
+    if key is None:
+        key = next(iter(found))
+    if "view_names" in found and key not in found:
+        views = view_numbers(path)
+        if key not in views:
+            raise FormatError(f"{path} has no view {key!r} (there: {listed(views)}).")
+        key = f"view_{views[key]}"
+        if f"{key}_data" in found:
+            return csr_store(path, where, [f"{key}_{part}" for part in CSR_KEYS])
+    begin = member_start(path, member(path, key))
+    return array_store(path, where, member_header(path, key), begin, Lazy(map_member, path, key))
+
+
+def array_store(path: Path, where: str, header: Header, begin: int | None, array: Lazy[np.ndarray]) -> Store:
+    """Return a store of an array that begins at a byte of the file; None: it is compressed."""
+    shape, dtype = check_shape(header.shape, where), check_dtype(header.dtype, where)
+    if begin is None or (header.fortran and min(shape) > 1):
+        return ArrayStore(where=where, shape=shape, dtype=dtype, array=array)
+    offset = begin + header.offset
+    return RawStore(where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset)
+
+
+def csr_store(path: Path, where: str, keys: list[str]) -> Store:
+    """Return a store of a sparse matrix in four arrays: data, indices, indptr, shape."""
+    data, indices, indptr = (member_header(path, key) for key in keys[:3])
+    shape = check_shape(read_member(path, keys[3]).ravel().tolist(), where)
+    if indptr.shape != (shape[0] + 1,) or data.shape != indices.shape or indices.dtype.kind not in "iu":
+        raise FormatError(
+            f"{where} is not a sparse matrix of {shape[0]} rows: it has {indptr.shape[0]} row pointers, "
+            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
+        )
+    parts: Lazy[Any] = Lazy(map_members, path, *keys[:3])
+    return CSRStore(where=where, shape=shape, dtype=check_dtype(data.dtype, where), parts=parts)
+
+
+def sparse_store(path: Path) -> Store:
+    """Return a store of what ``scipy.sparse.save_npz`` wrote."""
+    if str(read_member(path, "format").astype(np.str_)) == "csr":
+        return csr_store(path, str(path), list(CSR_KEYS))
+    headers = {key: member_header(path, key) for key in members(path)}  # nothing is larger than it says
+    return CSRStore(
+        where=str(path),
+        shape=check_shape(read_member(path, "shape").ravel().tolist(), str(path)),
+        dtype=check_dtype(headers["data"].dtype, str(path)),
+        parts=Lazy(load_npz_parts, path),
+    )
+
+
+def load_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the CSR arrays of a sparse matrix that is stored in another way, and so must be read whole."""
+    return csr_parts_of(sparse.load_npz(path))
+
+
+def labels(path: Path, key: str | None) -> Target:
+    """Return known labels."""
+    if path.suffix.lower() == ".npy":
+        return Target(np.array(map_npy(path)))
+    found = members(path)
+    return Target(read_member(path, find_labels(path, tuple(found), key)))

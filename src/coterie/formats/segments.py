@@ -1,0 +1,111 @@
+"""Formats that are read forward, a piece at a time: parquet's row groups, Arrow's batches, parts of a text file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.formats.tables import Lazy, Store
+
+KEEP_BYTES = 32 << 20  # of each segment that is being read, so that threads may be a little out of step
+BLOCK_BYTES = 8 << 20  # that are decoded at a time
+
+# A segment's number -> its rows, block by block.
+Segments = Callable[[int], Iterator[np.ndarray]]
+
+
+class Cursor:
+    """Reads one segment forward and keeps the last blocks; a step back begins the segment again."""
+
+    def __init__(self, segments: Segments, number: int) -> None:
+        self._open = lambda: segments(number)
+        self._lock = threading.Lock()
+        self._restart()
+
+    def _restart(self) -> None:
+        self._blocks = self._open()
+        self._kept: deque[np.ndarray] = deque()
+        self._first = self._end = 0  # the rows that are kept
+
+    def read_into(self, out: np.ndarray, start: int) -> None:
+        """Fill ``out`` with the segment's rows from start on."""
+        with self._lock:
+            if start < self._first:
+                self._restart()
+            position = self._first
+            for block in list(self._kept):
+                copy_overlap(block, position, out, start)
+                position += len(block)
+            while self._end < start + len(out):
+                block = self._next()
+                copy_overlap(block, self._end, out, start)
+                self._keep(block)
+
+    def _next(self) -> np.ndarray:
+        try:
+            return next(self._blocks)
+        except StopIteration:
+            raise EOFError(f"a part of it ends after {self._end} rows") from None
+        except Exception:
+            self._restart()  # what failed once says the same when it is tried again
+            raise
+
+    def _keep(self, block: np.ndarray) -> None:
+        self._kept.append(block)
+        self._end += len(block)
+        while len(self._kept) > 1 and sum(kept.nbytes for kept in self._kept) > KEEP_BYTES:
+            self._first += len(self._kept.popleft())
+
+
+def copy_overlap(block: np.ndarray, position: int, out: np.ndarray, start: int) -> None:
+    """Copy what a block, whose first row is ``position``, has of the rows from ``start`` that ``out`` wants."""
+    first, last = max(position, start), min(position + len(block), start + len(out))
+    if first < last:
+        out[first - start : last - start] = block[first - position : last - position]
+
+
+class Cursors:
+    """The segments that are being read."""
+
+    def __init__(self, segments: Segments) -> None:
+        self._segments = segments
+        self._lock = threading.Lock()
+        self._open: OrderedDict[int, Cursor] = OrderedDict()
+        self._most = 4 + (os.cpu_count() or 1)
+
+    def __getitem__(self, number: int) -> Cursor:
+        with self._lock:
+            cursor = self._open.pop(number, None) or Cursor(self._segments, number)
+            self._open[number] = cursor  # the last used is last
+            if len(self._open) > self._most:
+                self._open.popitem(last=False)
+            return cursor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentStore(Store):
+    """A table in segments."""
+
+    starts: np.ndarray  # (s + 1,) the first row of each segment, and the number of rows
+    cursors: Lazy[Cursors]
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from start to stop."""
+        out = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+        done = 0
+        while done < len(out):
+            number = int(np.searchsorted(self.starts, start + done, side="right")) - 1
+            end = min(stop, int(self.starts[number + 1]))
+            self.cursors()[number].read_into(out[done : end - start], start + done - int(self.starts[number]))
+            done = end - start
+        return out
+
+
+def rows_per_block(width: int, dtype: np.dtype) -> int:
+    """Return how many rows are decoded at a time."""
+    return int(np.clip(BLOCK_BYTES // (width * dtype.itemsize), 256, 65_536))

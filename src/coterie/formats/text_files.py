@@ -1,0 +1,249 @@
+"""Tables as text: ``.csv``, ``.tsv`` and ``.txt``, plain or gzipped.
+
+Numbers are float64, and an empty field or NA is NaN. Columns are told apart by the comma (``.csv``) or the tab
+(``.tsv``); where a ``.csv`` has none in its first line, by the semicolon or the tab, and in a ``.txt`` by tab, comma,
+semicolon or spaces. A line break ends a row, also between quotes.
+
+The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
+that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. A first name that is empty is what pandas
+writes over its index: that column holds the rows' ids.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.formats.errors import FormatError, one_line, package
+from coterie.formats.labels import find_labels
+from coterie.formats.segments import Cursors, SegmentStore
+from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
+from coterie.formats.unpacking import Content
+
+SEGMENT_BYTES = 4 << 20  # of text that are parsed at a time
+HEAD_BYTES = 16 << 20  # the first two lines are looked for in these
+BOM = b"\xef\xbb\xbf"
+DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """Where the rows of a text file are, and how its columns are told apart and called."""
+
+    path: Path
+    content: Lazy[Content]
+    delimiter: str
+    names: tuple[str, ...]  # numbers where the file has none
+    has_names: bool
+    offsets: np.ndarray  # (s + 1,) where segments begin in the text
+    starts: np.ndarray  # (s + 1,) their first rows
+
+    def lines(self, segment: int) -> bytes:
+        """Return the text of a segment."""
+        text = self.content().read(int(self.offsets[segment]), int(self.offsets[segment + 1]))
+        return b"\n".join(b" ".join(line.split()) for line in text.splitlines()) if self.delimiter == " " else text
+
+    def parse(self, segment: int, names: list[str], kind: str) -> Any:
+        """Return some columns of a segment as an Arrow table of one type."""
+        arrow, reader = package("pyarrow", "Reading csv"), package("pyarrow.csv", "Reading csv")
+        text = self.lines(segment)
+        convert = {"column_types": dict.fromkeys(names, kind), "include_columns": names}
+        try:
+            return reader.read_csv(
+                arrow.BufferReader(text),
+                read_options=reader.ReadOptions(column_names=list(self.names)),
+                parse_options=reader.ParseOptions(delimiter=self.delimiter),
+                convert_options=reader.ConvertOptions(**convert),
+            )
+        except arrow.ArrowInvalid as error:
+            line = self.content().read(0, int(self.offsets[segment])).count(b"\n") + 1
+            wrong = first_wrong_field(text, self, names, line) or one_line(error)
+            raise FormatError(f"{self.path}: {wrong}") from error
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a whole column: numbers if all of it is whole numbers, else text."""
+        values = np.concatenate(
+            [
+                self.parse(i, [name], "string").column(name).to_numpy().astype(np.str_)
+                for i in range(len(self.starts) - 1)
+            ]
+        )
+        whole = all(value.isdecimal() and (value[0] != "0" or value == "0") and len(value) < 19 for value in values)
+        return values.astype(np.int64) if whole else values
+
+
+@dataclass(frozen=True)
+class ReadSegment:
+    """A segment's number -> its rows as one array."""
+
+    file: TextFile
+    names: tuple[str, ...]
+
+    def __call__(self, segment: int) -> Iterator[np.ndarray]:
+        """Yield the rows of a segment."""
+        table = self.file.parse(segment, list(self.names), "double")
+        expected = int(self.file.starts[segment + 1] - self.file.starts[segment])
+        if table.num_rows != expected:
+            raise ValueError(f"{expected} lines gave {table.num_rows} rows. Are there line breaks in quoted text?")
+        yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
+
+
+def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) -> str | None:
+    """Return what is wrong with the first line that is not as it should be."""
+    width = len(file.names)
+    for number, content in enumerate(text.split(b"\n"), start=line):
+        if not content.strip():
+            continue
+        fields = split_line(content.decode("utf-8", "replace"), file.delimiter)
+        if len(fields) != width:
+            return f"line {number} has {len(fields)} fields where the first line has {width}. Repair that line."
+        for name in names:
+            field = fields[file.names.index(name)]
+            if not is_number(field) and field.strip() not in MISSING:
+                column = f"column {name!r}" if file.has_names else f"column {name}"
+                return (
+                    f"{column} holds {field!r} in line {number}, which is not a number. Encode it as numbers, "
+                    "leave it out (choose columns), or make it the id column."
+                )
+    return None
+
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-nan", "-NaN", "#NA", "1.#IND", "1.#QNAN")
+
+
+def is_number(field: str) -> bool:
+    """Whether a field is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return "_" not in field
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line."""
+    line = line.rstrip("\r\n")
+    return line.split() if delimiter == " " else next(csv.reader([line], delimiter=delimiter), [])
+
+
+def holds_names(fields: list[str], second: list[str], where: object) -> bool:
+    """Whether a first line holds the columns' names; what is below them helps to tell."""
+    numbers = [field.strip() for field in fields if is_number(field)]
+    text = [field for field in fields if not is_number(field) and field.strip() not in MISSING]
+    if not numbers:
+        return True
+    counts = all(number.isdecimal() for number in numbers) and (np.diff([int(number) for number in numbers]) == 1).all()
+    from_zero = counts and numbers[0] == "0"
+    if len(numbers) == len(fields):
+        return from_zero and len(fields) >= 4
+    if not text:
+        return from_zero and fields[0] == ""  # else a row that lacks values
+    over_numbers = any(is_number(below) for field, below in zip(fields, second, strict=False) if field in text)
+    if over_numbers or from_zero or (counts and len(numbers) > 1):
+        return True
+    raise FormatError(
+        f"{where}: the first line is neither names nor numbers ({text[0]!r} beside {numbers[0]!r}). "
+        "Give the file a first line of names."
+    )
+
+
+def look_at(path: Path) -> TextFile:
+    """Return where the rows of a file are: one pass that counts lines."""
+    lazy = Lazy(Content, path)
+    content = lazy()
+    head = content.read(0, HEAD_BYTES)
+    if b"\0" in head:
+        raise FormatError(f"{path} is not text. Is its extension right?")
+    first, second = [*head.split(b"\n", 2), b""][:2]
+    bom = len(BOM) if first.startswith(BOM) else 0
+    kinds = DELIMITERS[suffix_of(path)]
+    line = first[bom:].decode("utf-8", "replace")
+    delimiter = next((mark for mark in kinds if mark in line), kinds[0])
+    fields = split_line(line, delimiter)
+    has_names = holds_names(fields, split_line(second.decode("utf-8", "replace"), delimiter), path)
+    names = tuple(field.strip() for field in fields) if has_names else tuple(str(i) for i in range(len(fields)))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FormatError(f"{path} has two columns {twice!r}. Rename one of them.")
+    begin = min(len(first) + 1, content.size) if has_names else bom
+    offsets, starts = segments_of(content, begin, blank=b"\r " if delimiter == " " else b"\r")
+    return TextFile(path, lazy, delimiter, names, has_names, offsets, starts)
+
+
+def segments_of(content: Content, begin: int, blank: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return where segments of whole lines begin, and their first rows."""
+    offsets, starts, size = [begin], [0], SEGMENT_BYTES
+    while offsets[-1] < content.size:
+        text = content.read(offsets[-1], offsets[-1] + size)
+        if offsets[-1] + len(text) < content.size:
+            cut = text.rfind(b"\n") + 1
+            if not cut:
+                size *= 2  # a line that is longer than a segment
+                continue
+            text = text[:cut]
+        offsets.append(offsets[-1] + len(text))
+        starts.append(starts[-1] + count_rows(text, blank))
+    return np.array(offsets), np.array(starts)
+
+
+def count_rows(text: bytes, blank: bytes) -> int:
+    """Return the number of lines that hold more than blanks."""
+    if b" " in blank or b"\n\n" in text or b"\n\r\n" in text or text[:1] in b"\r\n":
+        return sum(1 for line in text.split(b"\n") if line.strip(blank))
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
+def suffix_of(path: Path) -> str:
+    """Return the extension, without .gz."""
+    return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+def tables(path: Path) -> tuple[str, ...]:
+    """Return no keys: the file is one table."""
+    return ()
+
+
+def open_store(path: Path, key: str | None, columns: Columns = None, id_column: str | int | None = None) -> Store:
+    """Return the table of a file."""
+    if key is not None:
+        raise FormatError(f"{path} is a single table and has no key {key!r}. Choose columns: {path}[{key}].")
+    file = look_at(path)
+    id_name = find_id(file, id_column)
+    names = [name for name in file.names if name != id_name]
+    chosen = choose_columns(columns, names if file.has_names else None, len(names), str(path))
+    names = names if chosen is None else [names[c] for c in chosen]
+    store = SegmentStore(
+        where=str(path),
+        shape=check_shape((int(file.starts[-1]), len(names)), str(path)),
+        dtype=np.dtype(np.float64),
+        columns=tuple(names) if file.has_names else None,
+        ids=None if id_name is None else Lazy(file.column, id_name),
+        starts=file.starts,
+        cursors=Lazy(Cursors, ReadSegment(file, tuple(names))),
+    )
+    store.read(0, 1)  # text in the first rows is an error now, not in the middle of a fit
+    return store
+
+
+def find_id(file: TextFile, id_column: str | int | None) -> str | None:
+    """Return the name of the column of ids."""
+    if id_column is not None:
+        names = file.names if file.has_names else None
+        chosen = choose_columns(id_column, names, len(file.names), str(file.path))
+        return file.names[chosen[0]] if chosen is not None else None
+    return "" if file.has_names and file.names[0] == "" and len(file.names) > 1 else None
+
+
+def labels(path: Path, key: str | None, id_column: str | int | None = None) -> Target:
+    """Return known labels, and the rows' ids."""
+    file = look_at(path)
+    id_name = find_id(file, id_column)
+    if not file.starts[-1]:
+        raise FormatError(f"{path} has no rows: {listed(file.names)} is all there is.")
+    name = find_labels(path, [name for name in file.names if name != id_name], key)
+    return Target(file.column(name), None if id_name is None else file.column(id_name))

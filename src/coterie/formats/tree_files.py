@@ -1,0 +1,297 @@
+"""Files that hold a tree of arrays: HDF5 (``.h5``), zarr, and AnnData (``.h5ad``) and MuData (``.h5mu``) in either.
+
+A key is the path of an array in the tree. In AnnData, X is meant where no key is given; in MuData a key begins with the
+modality, and may leave out ``mod/`` and ``/X``. Sparse matrices are stored as AnnData stores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.formats.errors import FormatError, package
+from coterie.formats.labels import find_labels, is_label
+from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
+from coterie.formats.tables import (
+    ArrayStore,
+    CSRStore,
+    Lazy,
+    Store,
+    Target,
+    check_dtype,
+    check_shape,
+    csr_parts_of,
+    listed,
+    place,
+)
+from coterie.formats.unpacking import BOMB_BYTES, check_ratio
+
+HDF5 = (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu", ".mat")
+
+
+def open_root(path: Path) -> Any:
+    """Open a file; h5py lets one thread read at a time, and zarr several."""
+    if path.suffix.lower() in HDF5:
+        return package("h5py", "Reading HDF5").File(path, "r")
+    return package("zarr", "Reading zarr").open(path, mode="r")
+
+
+def node_at(path: Path, key: str) -> Any:
+    """Return an array or a group of a file."""
+    root = open_root(path)
+    if not key:
+        return root
+    if is_array(root) or key not in root:
+        there = () if is_array(root) else array_keys(root)
+        raise FormatError(f"{path} has no {key!r} (there: {listed(there)}).")
+    return root[key]
+
+
+def is_array(node: Any) -> bool:
+    """Whether a node is an array and not a group."""
+    return hasattr(node, "shape")
+
+
+def sparse_kind(node: Any) -> str | None:
+    """Return csr or csc for a group that holds a sparse matrix."""
+    kind = str(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))[:3]
+    return kind if kind in ("csr", "csc") and not is_array(node) else None
+
+
+def walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the arrays and sparse matrices below a group."""
+    for name in node:
+        key, child = f"{prefix}{name}", node[name]
+        if is_array(child) or sparse_kind(child):
+            yield key, child
+        elif not str(name).startswith("#"):  # where MATLAB keeps what cells refer to
+            yield from walk(child, f"{key}/")
+
+
+def array_keys(root: Any) -> tuple[str, ...]:
+    """Return the keys of all arrays."""
+    return tuple(key for key, _ in walk(root))
+
+
+# -- stores -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadChunks:
+    """A segment's number -> its rows: chunks are unpacked once, and not for every block anew."""
+
+    store: ArrayStore
+    starts: np.ndarray
+
+    def __call__(self, segment: int) -> Iterator[np.ndarray]:
+        """Yield the rows of a segment."""
+        yield self.store.read(int(self.starts[segment]), int(self.starts[segment + 1]))
+
+
+def node_store(path: Path, key: str, where: str, transposed: bool = False, **names: Any) -> Store:
+    """Return a store of an array or a sparse matrix."""
+    node = node_at(path, key)
+    if not is_array(node):
+        return sparse_store(path, key, where, node, **names)
+    dtype = check_dtype(np.dtype(node.dtype), where)
+    shape = check_shape(node.shape[::-1] if transposed else node.shape, where)
+    check_stored(node, where)
+    store = ArrayStore(
+        where=where, shape=shape, dtype=dtype, array=Lazy(node_at, path, key), transposed=transposed, **names
+    )
+    return store if node.chunks is None else chunked(store, node.chunks[-1 if transposed else 0])
+
+
+def chunked(store: ArrayStore, chunk_rows: int) -> Store:
+    """Return a store that reads whole chunks, as far as they are not too large to keep."""
+    most = max(1, 2 * KEEP_BYTES // (store.shape[1] * store.dtype.itemsize))
+    least = rows_per_block(store.shape[1], store.dtype)
+    step = min(most, chunk_rows * max(1, least // chunk_rows))
+    starts = np.append(np.arange(0, store.shape[0], step), store.shape[0])
+    return SegmentStore(
+        where=store.where,
+        shape=store.shape,
+        dtype=store.dtype,
+        columns=store.columns,
+        ids=store.ids,
+        starts=starts,
+        cursors=Lazy(Cursors, ReadChunks(store, starts)),
+    )
+
+
+def check_stored(node: Any, where: str) -> None:
+    """Refuse an array that claims far more than the file holds of it, or that is in another file."""
+    if getattr(node, "external", None) or getattr(node, "is_virtual", False):
+        raise FormatError(f"{where} refers to other files. Copy the values into this one.")
+    size = int(np.dtype(node.dtype).itemsize)
+    for side in node.shape:
+        size *= int(side)
+    if size > BOMB_BYTES:
+        check_ratio(size, int(node.id.get_storage_size() if hasattr(node, "id") else node.nbytes_stored()), where)
+
+
+def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
+    """Return a store of a sparse matrix; one that is stored by columns is read whole."""
+    kind = sparse_kind(node)
+    if kind is None:
+        raise FormatError(f"{where} is a group, not an array (there: {listed(array_keys(node))}). Name one of these.")
+    stated = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+    shape = check_shape([int(side) for side in stated], where)
+    lines = shape[0] if kind == "csr" else shape[1]
+    data, indices, indptr = node["data"], node["indices"], node["indptr"]
+    for part in (data, indices, indptr):
+        check_stored(part, where)
+    check_ratio(8 * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
+    if indptr.shape != (lines + 1,) or data.shape != indices.shape:
+        raise FormatError(
+            f"{where} is not a sparse matrix of {shape[0]} x {shape[1]}: it has {indptr.shape[0]} pointers, "
+            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
+        )
+    parts: Lazy[Any] = Lazy(csr_parts if kind == "csr" else turned_parts, path, key, shape)
+    return CSRStore(where=where, shape=shape, dtype=check_dtype(np.dtype(data.dtype), where), parts=parts, **names)
+
+
+def csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
+    """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
+    node = node_at(path, key)
+    return node["data"], node["indices"], node["indptr"][:]
+
+
+def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a sparse matrix that is stored by columns, by rows."""
+    node = node_at(path, key)
+    return csr_parts_of(sparse.csc_array((node["data"][:], node["indices"][:], node["indptr"][:]), shape=shape))
+
+
+# -- AnnData and MuData -----------------------------------------------------------------------------------------
+
+
+def layout(root: Any, path: Path) -> str:
+    """Return what a tree holds: anndata, mudata or plain arrays."""
+    said = "" if is_array(root) else str(root.attrs.get("encoding-type", "")).lower()
+    by_suffix = {".h5ad": "anndata", ".h5mu": "mudata"}.get(path.suffix.lower(), "plain")
+    return said if said in ("anndata", "mudata") else by_suffix
+
+
+def modalities(root: Any, path: Path) -> tuple[str, ...]:
+    """Return the modalities of a MuData file, in its order."""
+    if "mod" not in root or not len(root["mod"]):
+        raise FormatError(f"{path} has no modalities (no 'mod' group). Is it a MuData file?")
+    order = root["mod"].attrs.get("mod-order")
+    return tuple(str(name) for name in (order if order is not None else root["mod"]))
+
+
+def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> Store:
+    """Return a store of a part of an AnnData object, with the names of its rows and columns."""
+    element = key or "X"
+    full = f"{prefix}{element}"
+    if full not in root:
+        raise FormatError(f"{path} has no {full!r} (there: {listed(anndata_keys(root, prefix))}).")
+    owner = f"{prefix}raw/" if element.startswith("raw/") else prefix
+    names = {"X": f"{owner}var", "layers": f"{owner}var"}.get(element.removeprefix("raw/").partition("/")[0])
+    columns = None if names is None else tuple(str(name) for name in frame_index(path, names))
+    where = place(path, full if key or prefix else None)
+    store = node_store(path, full, where, columns=columns, ids=Lazy(frame_index, path, f"{prefix}obs"))
+    if columns is not None and len(columns) != store.shape[1]:
+        raise FormatError(
+            f"{where} has {store.shape[1]} columns but {len(columns)} names in {names!r}. Write it again."
+        )
+    return store
+
+
+def anndata_keys(root: Any, prefix: str) -> tuple[str, ...]:
+    """Return the parts of an AnnData object that have its rows."""
+    found = [key for group in ("layers", "obsm", "raw") for key in subkeys(root, f"{prefix}{group}")]
+    return tuple([f"{prefix}X"] * (f"{prefix}X" in root) + found)
+
+
+def subkeys(root: Any, group: str) -> list[str]:
+    """Return the arrays of a group that may not be there."""
+    if group not in root or is_array(root[group]):
+        return []
+    return [f"{group}/{key}" for key, _ in walk(root[group]) if "var" not in key.partition("/")[0]]
+
+
+def frame_index(path: Path, key: str) -> np.ndarray:
+    """Return the index of a data frame in the file."""
+    frame = node_at(path, key)
+    if is_array(frame):
+        raise FormatError(f"{place(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
+    return column_values(frame[str(frame.attrs.get("_index", "_index"))], place(path, key))
+
+
+def column_values(node: Any, where: str) -> np.ndarray:
+    """Return a column of a data frame: numbers or text, also where it is stored as categories."""
+    if is_array(node):
+        values = np.asarray(node[:])
+        if values.dtype.kind in "OT":
+            return np.array([item.decode() if isinstance(item, bytes) else str(item) for item in values], dtype=np.str_)
+        return values.astype(np.str_) if values.dtype.kind == "S" else values
+    if "codes" in node:
+        codes = np.asarray(node["codes"][:])
+        lacking = codes < 0
+        values = column_values(node["categories"], where)[codes]
+    else:
+        lacking = np.asarray(node["mask"][:])
+        values = column_values(node["values"], where)
+    if lacking.any():
+        raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
+    return values
+
+
+# -- the family -------------------------------------------------------------------------------------------------
+
+
+def tables(path: Path) -> tuple[str, ...]:
+    """Return the keys that open as views of their own; none where the file is one table."""
+    root = open_root(path)
+    kind = layout(root, path)
+    if kind == "mudata":
+        return modalities(root, path)
+    if kind == "anndata" or is_array(root):
+        return ()
+    found = dict(walk(root))
+    if len(found) == 1:
+        return ()
+    if not found:
+        raise FormatError(f"{path} holds no arrays. Write it again.")
+    named = [key for key in found if not is_label(key)]
+    wide = tuple(key for key in named if not is_array(found[key]) or len(found[key].shape) > 1)
+    return wide or tuple(named) or tuple(found)
+
+
+def open_store(path: Path, key: str | None) -> Store:
+    """Return a table of a file."""
+    root = open_root(path)
+    kind = layout(root, path)
+    if kind == "anndata":
+        return anndata_store(path, root, key)
+    if kind == "mudata":
+        modality, _, element = (key or "").removeprefix("mod/").partition("/")
+        if modality in modalities(root, path):
+            return anndata_store(path, root, element or None, f"mod/{modality}/")
+        if key is None or not key.startswith("obsm/"):
+            raise FormatError(f"{path} has no modality {modality!r} (there: {listed(modalities(root, path))}).")
+        return anndata_store(path, root, key)
+    if key is None:
+        key = "" if is_array(root) else array_keys(root)[0]
+    return node_store(path, key, place(path, key))
+
+
+def labels(path: Path, key: str | None) -> Target:
+    """Return known labels; in AnnData and MuData a column of obs, with the rows' ids."""
+    root = open_root(path)
+    if layout(root, path) == "plain":
+        node = root if is_array(root) else root[find_labels(path, array_keys(root), key)]
+        return Target(column_values(node, place(path, key)))
+    prefix, _, column = (key or "").rpartition("/")
+    obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
+    frame = node_at(path, obs)
+    there = [name for name in frame if name != str(frame.attrs.get("_index", "_index"))]
+    name = find_labels(path, there, column or None)
+    return Target(column_values(frame[name], place(path, f"{obs}/{name}")), frame_index(path, obs))
