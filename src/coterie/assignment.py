@@ -12,9 +12,12 @@ from sklearn.cluster import kmeans_plusplus
 from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
+from coterie.rows.cuda import CudaRows
+from coterie.rows.memory import MemoryRows
 
-# Restarts of k-means run on this many rows; the best one is then refined on all of them.
+# Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
+REFINE_ROWS = 500_000
 MAX_ITER = 100
 FULL_PASSES = 10
 
@@ -44,14 +47,16 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     return Partition(labels, nearest, second)
 
 
-def fit_centroids(
-    rows: Rows, sample: np.ndarray, n_clusters: int, *, method: str, n_init: int, seed: int
-) -> np.ndarray:
-    """Return k centroids of the rows' embedding.
-
-    ``rows`` are blocks of the embedding; ``sample`` holds some of its rows, or all where they are few.
-    """
-    rng = np.random.default_rng(seed)
+def fit_centroids(rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator) -> np.ndarray:
+    """Return k centroids of the rows' embedding, which ``rows`` are blocks of."""
+    if rows.n_rows > REFINE_ROWS:
+        known = rows.take(draw_sample(rows.n_rows, REFINE_ROWS, rng), lambda block: block)
+        rows = (
+            CudaRows([known], n_rows=len(known))
+            if is_tensor(known)
+            else MemoryRows([known], n_rows=len(known), n_threads=1)
+        )
+    sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)  # (m, c)
     if method == "cluster_qr":
         centroids = qr_centroids(to_host(sample), n_clusters)
     elif is_tensor(sample):
@@ -59,6 +64,13 @@ def fit_centroids(
     else:
         centroids = best_of(sample, n_clusters, n_init, rng)
     return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
+
+
+def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return row numbers, ascending: all of them where they are few."""
+    if n_rows <= size:
+        return np.arange(n_rows)
+    return np.sort(rng.choice(n_rows, size, replace=False))
 
 
 def best_of(sample: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:

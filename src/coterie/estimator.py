@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import array_namespace, to_host
-from coterie.assignment import SAMPLE_ROWS, assign, fit_centroids, nearest_rows
+from coterie.assignment import assign, draw_sample, fit_centroids, nearest_rows
 from coterie.cotraining import (
     CoTraining,
     CoTrainingSettings,
@@ -47,6 +47,7 @@ from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_colum
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
+STREAMED_BYTES = 2**26
 
 
 @dataclass(frozen=True)
@@ -526,7 +527,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return len(self.landmarks)
         if self.n_landmarks == "auto":
             wanted = self._scale(n_rows).n_landmarks
-            if not views.presence().all():
+            if not views.complete:
                 # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
                 wanted = min(wanted, 2 * n_rows // 5)
             return min(n_rows, max(wanted, 2 * k))
@@ -627,7 +628,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         )
 
     def _rows(self, views: Views) -> Rows:
-        size = self.block_size or block_size(views.n_rows, views.device)
+        size = self.block_size or (block_size(views.n_rows) if views.device is None else device_block_size(views))
         ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
         if views.device is not None:
             return CudaRows(ranges, n_rows=views.n_rows)
@@ -668,15 +669,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _assign(self, rows: Rows, row_map: RowMap, k: int, rng: np.random.Generator) -> None:
         bounds = row_map.graph_map.bounds
         rows = rows.replace(lambda block: unit_embedding(block, row_map.basis, bounds))  # blocks of (b, k)
-        sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)
-        self.cluster_centers_ = fit_centroids(
-            rows,
-            sample,
-            k,
-            method=self.assign_labels,
-            n_init=self.n_init,
-            seed=int(rng.integers(2**31)),
-        )
+        self.cluster_centers_ = fit_centroids(rows, k, method=self.assign_labels, n_init=self.n_init, rng=rng)
         found = rows.map(lambda block: assign(block, self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
@@ -694,7 +687,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 "or neighbours may help.",
                 stacklevel=4,
             )
-        used = len(np.unique(to_host(self.labels_)))
+        used = int((cluster_sizes(self.labels_, k) > 0).sum())
         if used < k:
             warnings.warn(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.", stacklevel=4)
 
@@ -786,6 +779,11 @@ def suggest_k(
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=count_threads(n_jobs))
 
 
+def cluster_sizes(labels: Any, k: int) -> np.ndarray:
+    """Return the number of rows in every cluster."""
+    return to_host(labels.bincount(minlength=k)) if is_tensor(labels) else np.bincount(labels, minlength=k)  # (k,)
+
+
 def count_zero_rows(block: np.ndarray, total: list[int]) -> None:
     """Add the number of rows without a direction."""
     xp = array_namespace(block)
@@ -797,18 +795,17 @@ def scales(n_neighbors: Any) -> list[Any]:
     return list(n_neighbors) if isinstance(n_neighbors, list | tuple | np.ndarray) else [n_neighbors]
 
 
-def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return row numbers, ascending: all of them where they are few."""
-    if n_rows <= size:
-        return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, size, replace=False))
-
-
-def block_size(n_rows: int, device: Any = None) -> int:
+def block_size(n_rows: int) -> int:
     """Return rows per block: enough blocks to share among cores, large enough to be worth a call."""
-    if device is not None:
-        return DEVICE_BLOCK_ROWS
     return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
+
+
+def device_block_size(views: Views) -> int:
+    """Return rows per block on a device: many, but of rows in host memory so few that copies and work overlap."""
+    if all(is_tensor(view.data) for view in views):
+        return DEVICE_BLOCK_ROWS
+    row_bytes = sum(view.n_columns * view.data.dtype.itemsize for view in views)
+    return int(np.clip(STREAMED_BYTES // max(row_bytes, 1), 2**13, DEVICE_BLOCK_ROWS))
 
 
 def place_views(views: Views, device: Any) -> Views:
@@ -863,15 +860,17 @@ def explain_memory(views: Views) -> Iterator[None]:
             raise
         import torch
 
-        free, whole = (size / 1e9 for size in torch.cuda.mem_get_info(views.device))
+        _, whole = torch.cuda.mem_get_info(views.device)
         message = str(error).splitlines()[0]
     else:
         return
     torch.cuda.empty_cache()
+    columns = sum(view.n_columns for view in views)
     raise MemoryError(
-        f"The GPU's memory does not do for {views.n_rows} rows ({message}; {whole:.0f} GB, {free:.1f} GB free then). "
-        f"Pass a smaller block_size (None is {DEVICE_BLOCK_ROWS} rows), fewer neighbours, or rows in host memory, of "
-        "which one block at a time is brought to the card."
+        f"The GPU's {whole / 1e9:.0f} GB do not do for this fit of {views.n_rows} rows ({message}). A block takes "
+        f"about {16 * columns} bytes a row while neighbours are looked for: pass block_size below {DEVICE_BLOCK_ROWS}. "
+        "What is kept takes 6 bytes a neighbour, graph and row: pass fewer n_neighbors, or fewer graphs "
+        '(concatenation=False). Rows in host memory (device="cuda") come to the card one block at a time.'
     )
 
 

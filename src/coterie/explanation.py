@@ -36,8 +36,10 @@ def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
 
 def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, places: np.ndarray) -> np.ndarray:
     """Return the share of each cluster's rows that each view alone puts there too."""
-    agree, known = np.zeros((2, places.shape[1], len(places)))  # (k, V)
     own, labels = to_host((ask_views(block, row_map, places), labels))  # (b, V), (b,)
-    np.add.at(agree, labels, own == labels[:, None])
-    np.add.at(known, labels, own >= 0)
-    return agree / np.maximum(known, 1)  # (k, V)
+    columns = []
+    for said in own.T:  # (b,)
+        agree = np.bincount(labels[said == labels], minlength=places.shape[1])  # (k,)
+        known = np.bincount(labels[said >= 0], minlength=places.shape[1])
+        columns.append(agree / np.maximum(known, 1))
+    return np.column_stack(columns)  # (k, V)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import like, to_host
+from coterie.arrays import convert, like
+from coterie.kernels import is_tensor
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
 from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
@@ -64,15 +65,16 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
-    rows = to_host(rows)
+    if rows.shape[0] < 2:
+        return 1.0
     products = rows @ rows.T
-    products = (products.toarray() if sparse.issparse(rows) else products).astype(np.float64)  # (m, m)
+    products = convert(products.toarray() if sparse.issparse(products) else products, "float64")  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    distances = np.sqrt(np.maximum(squares[~np.eye(len(norms), dtype=bool)], 0))  # (m (m - 1),) each pair twice
-    if not len(distances):
-        return 1.0
-    return float(np.median(distances)) or float(np.mean(distances)) or 1.0
+    first, second = np.triu_indices(len(norms), 1)
+    distances = squares[first, second].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
+    middle = distances.median() if is_tensor(distances) else np.median(distances)
+    return float(middle) or float(distances.mean()) or 1.0
 
 
 def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:

@@ -185,13 +185,14 @@ def first_of_twins(rows: np.ndarray) -> np.ndarray:
 def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest medoid."""
     centers = LandmarkRows(rows[medoids], like(np.ones(len(medoids)), rows, bool))
+    tile_rows = TILE if isinstance(rows, np.ndarray) else len(rows)  # a GPU has room for all
 
     def nearest(start: int) -> np.ndarray:
-        tile = rows[start : start + TILE]
+        tile = rows[start : start + tile_rows]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
         return distances.argmin(axis=1)
 
-    parts = list(in_order(nearest, range(0, len(rows), TILE), n_threads))
+    parts = list(in_order(nearest, range(0, len(rows), tile_rows), n_threads))
     labels = array_namespace(parts[0]).concat(parts)  # (s,)
     # A medoid stays in its own group: no group is ever empty.
     labels[medoids] = like(np.arange(len(medoids)), labels)

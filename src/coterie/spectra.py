@@ -157,12 +157,14 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
     xp = array_namespace(matrix)
     size = matrix.shape[-1]
     width = min(size, count + max(10, count // 2))
+    cold = start is None
     if start is None:
         start = like(np.random.default_rng(0).standard_normal((size, width)), matrix)
         start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
     block = start  # (p, m)
-    for _ in range(FILTERS):
-        block, _ = xp.linalg.qr(block)
+    for number in range(FILTERS):
+        if number or cold:  # where the last search ended, vectors are orthonormal already
+            block, _ = xp.linalg.qr(block)
         image = matrix @ block  # (p, m)
         values, rotation = xp.linalg.eigh(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
         values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
@@ -180,10 +182,12 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     xp = array_namespace(matrix)
     half = cut / 2
     before, now = block, (image - half * block) / half
+    doubled = (2 / half) * matrix - 2 * xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     for _ in range(DEGREE - 1):
-        before, now = now, 2 * (matrix @ now - half * now) / half - before
-        scale = xp.max(xp.abs(now))
-        now, before = now / scale, before / scale
+        before, now = now, doubled @ now - before
+        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which is too much for float32
+            scale = xp.max(xp.abs(now))
+            now, before = now / scale, before / scale
     return now
 
 

@@ -75,7 +75,7 @@ class View:
         if is_tensor(self.data):
             known = like(present, self.data, bool)
             return ViewBlock(self.data[np.maximum(positions, 0)].masked_fill(~known[:, None], 0), known)
-        if sparse.issparse(self.data):
+        if sparse.issparse(self.data) or getattr(self.data, "is_sparse", False):
             # An empty row at the end of the table stands for every missing one.
             empty = sparse.csr_array((1, self.n_columns), dtype=self.data.dtype)
             padded = sparse.vstack([self.data[positions[present]], empty], format="csr")
@@ -122,9 +122,14 @@ class Views(Sequence[View]):
         block = self.views[number].read(rows)
         return block if self.device is None else block.on(self.device)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every row has every view."""
+        return all(view.positions is None for view in self.views)
+
     def presence(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Which of the given rows has which view."""
-        size = len(np.arange(self.n_rows)[rows])
+        size = len(range(self.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
         full = np.ones(size, dtype=bool)
         return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
 
@@ -264,9 +269,9 @@ def check_columns(views: Views, shapes: Sequence[Shape]) -> None:
 
 def check_overlap(views: Views, n_clusters: int) -> None:
     """Refuse views that too few rows have, or that no rows tie to the others."""
-    presence = views.presence()  # (n, V)
-    if presence.all():
+    if views.complete:
         return
+    presence = views.presence()  # (n, V)
     shared = presence.astype(np.int64).T @ presence  # (V, V): rows that have both views
     needed = n_clusters + 1
     for v, name in enumerate(views.names):
@@ -282,6 +287,11 @@ def check_overlap(views: Views, n_clusters: int) -> None:
             f"The views do not overlap enough: fewer than {needed} rows have both one of {apart} and one of the other "
             "views, so their clusters cannot be matched. Add rows that have both, or cluster the views apart."
         )
+
+
+def is_file_table(table: Any) -> bool:
+    """Whether a table lies in a file and is read block by block (:mod:`coterie.formats`)."""
+    return type(table).__module__.startswith("coterie.formats")
 
 
 def _is_frame(table: Any) -> bool:
@@ -350,8 +360,8 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
 
 def _as_view(name: str, table: Any, lone: bool) -> View:
     label = "X" if lone else f"View {name!r}"
-    columns = tuple(str(c) for c in table.columns) if hasattr(table, "columns") else None
-    data = _as_table(label, table)
+    columns = tuple(str(c) for c in table.columns) if getattr(table, "columns", None) is not None else None
+    data = table if is_file_table(table) else _as_table(label, table)
     if data.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {data.ndim}D array instead: {label} has shape {data.shape}. "
@@ -420,8 +430,8 @@ def _positions_of_present_rows(data: Table) -> np.ndarray | None:
 
     Only rows that begin with NaN can be such rows, so a clean table costs a look at one column.
     """
-    if sparse.issparse(data) or not _may_be_nan(data):
-        return None
+    if sparse.issparse(data) or is_file_table(data) or not _may_be_nan(data):
+        return None  # of a table in a file, rows are looked at when they are read
     suspects = np.flatnonzero(_is_nan(data[:, 0]))
     missing = suspects[_is_nan(data[suspects]).all(axis=1)] if len(suspects) else suspects
     if not len(missing):
@@ -448,7 +458,7 @@ def _as_device_tensor(label: str, table: Any) -> Any | None:
     found = table.detach() if is_tensor(table) else torch.from_dlpack(table)
     if found.is_complex():
         raise ValueError(f"Complex data not supported: {label}. Pass real and imaginary parts as columns.")
-    return found
+    return found.float() if found.dtype in (torch.uint16, torch.uint32) else found  # torch cannot pick rows of those
 
 
 def _row_ids(table: Any) -> Any:

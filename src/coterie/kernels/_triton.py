@@ -2,6 +2,9 @@
 
 Sums over rows that many threads make at once are kept in whole numbers: their order does not matter, so neither the
 scheduler nor the number of multiprocessors can change an answer.
+
+Neighbours lie slot by slot (``stride`` apart): threads that work on rows next to each other read numbers next to each
+other.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ def nearest_kernel(
     p,
     d,
     row_stride,
-    out_stride,
     q,
     Q: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+    EVEN: tl.constexpr,  # whether BLOCK_D divides d
     PRECISION: tl.constexpr,
 ):
     """Product and selection in one: the n x p distances never reach memory."""
@@ -38,38 +42,42 @@ def nearest_kernel(
     # Slots beyond q hold minus infinity: nothing is ever below it, so they are never filled.
     best = tl.where((slot < q)[None, :], float("inf"), float("-inf")) + tl.zeros([BLOCK_N, Q], tl.float32)
     where = tl.zeros([BLOCK_N, Q], tl.int32)
-    number = tl.arange(0, BLOCK_P)
+    WIDTH: tl.constexpr = BLOCK_P // PARTS
+    part, number = tl.arange(0, PARTS), tl.arange(0, WIDTH)
     for start in range(0, p, BLOCK_P):
-        landmark = start + number
+        landmark = start + tl.arange(0, BLOCK_P)
         products = tl.zeros([BLOCK_N, BLOCK_P], tl.float32)
         for first in range(0, d, BLOCK_D):
             column = first + tl.arange(0, BLOCK_D)
             a = tl.load(
                 rows + row[:, None] * row_stride + column[None, :],
-                mask=(row < n)[:, None] & (column < d)[None, :],
+                mask=(row < n)[:, None] if EVEN else (row < n)[:, None] & (column < d)[None, :],
                 other=0.0,
             )
             b = tl.load(
                 landmarks + landmark[None, :] * d + column[:, None],
-                mask=(landmark < p)[None, :] & (column < d)[:, None],
+                mask=(landmark < p)[None, :] if EVEN else (landmark < p)[None, :] & (column < d)[:, None],
                 other=0.0,
             )
             products = tl.dot(a, b, products, input_precision=PRECISION)
         norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
-        distances = norms[None, :] - 2 * products
+        # Every part of the tile offers its nearest landmark at once; what is not taken now never will be.
+        distances = tl.reshape(norms[None, :] - 2 * products, [BLOCK_N, PARTS, WIDTH])
         worst = tl.max(best, axis=1)
-        nearest, at = tl.min(distances, axis=1, return_indices=True)
-        while tl.max((nearest < worst).to(tl.int32), axis=0) > 0:
-            better = nearest < worst
-            _, loser = tl.max(best, axis=1, return_indices=True)
-            hit = better[:, None] & (slot[None, :] == loser[:, None])
-            best = tl.where(hit, nearest[:, None], best)
-            where = tl.where(hit, (start + at)[:, None], where)
-            distances = tl.where(number[None, :] == at[:, None], float("inf"), distances)
-            worst = tl.max(best, axis=1)
-            nearest, at = tl.min(distances, axis=1, return_indices=True)
+        offers, at = tl.min(distances, axis=2, return_indices=True)  # (BLOCK_N, PARTS)
+        while tl.max(tl.max((offers < worst[:, None]).to(tl.int32), axis=1), axis=0) > 0:
+            for j in tl.static_range(PARTS):
+                offer = tl.sum(tl.where((part == j)[None, :], offers, 0.0), axis=1)
+                place = tl.sum(tl.where((part == j)[None, :], at, 0), axis=1)
+                _, loser = tl.max(best, axis=1, return_indices=True)
+                hit = (offer < worst)[:, None] & (slot[None, :] == loser[:, None])
+                best = tl.where(hit, offer[:, None], best)
+                where = tl.where(hit, (start + j * WIDTH + place)[:, None], where)
+                worst = tl.max(best, axis=1)
+            distances = tl.where(number[None, None, :] == at[:, :, None], float("inf"), distances)
+            offers, at = tl.min(distances, axis=2, return_indices=True)
     inside = (row < n)[:, None] & (slot < q)[None, :]
-    target = row[:, None] * out_stride + slot[None, :]
+    target = row[:, None] * q + slot[None, :]
     tl.store(indices + target, where.to(indices.dtype.element_ty), mask=inside)
     tl.store(values + target, best, mask=inside)
 
@@ -80,11 +88,11 @@ def gram_kernel(indices, weights, total, n, p, stride, q, SCALE: tl.constexpr, B
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = row < n
     for s in range(q):
-        a = tl.load(indices + row * stride + s, mask=inside, other=0).to(tl.int64)
-        one = tl.load(weights + row * stride + s, mask=inside, other=0.0).to(tl.float64) * SCALE
+        a = tl.load(indices + row + s * stride, mask=inside, other=0).to(tl.int64)
+        one = tl.load(weights + row + s * stride, mask=inside, other=0.0).to(tl.float64) * SCALE
         for t in range(s + 1):
-            b = tl.load(indices + row * stride + t, mask=inside, other=0).to(tl.int64)
-            other = tl.load(weights + row * stride + t, mask=inside, other=0.0).to(tl.float64)
+            b = tl.load(indices + row + t * stride, mask=inside, other=0).to(tl.int64)
+            other = tl.load(weights + row + t * stride, mask=inside, other=0.0).to(tl.float64)
             product = (one * other).to(tl.int64)
             place = tl.maximum(a, b) * p + tl.minimum(a, b)
             tl.atomic_add(total + place, product, mask=inside & (product != 0), sem="relaxed")
@@ -95,8 +103,8 @@ def project_row(indices, weights, row, inside, start, stop, stride, basis, colum
     """Return e_i = sum_j z_ij W[j] of a block's rows in one graph, of length one if UNIT."""
     place = tl.zeros([row.shape[0], column.shape[0]], tl.float32)
     for s in range(start, stop):
-        landmark = tl.load(indices + row * stride + s, mask=inside, other=0).to(tl.int64)
-        weight = tl.load(weights + row * stride + s, mask=inside, other=0.0)
+        landmark = tl.load(indices + row + s * stride, mask=inside, other=0).to(tl.int64)
+        weight = tl.load(weights + row + s * stride, mask=inside, other=0.0)
         at = tl.load(basis + landmark[:, None] * R + column[None, :], mask=(column < R)[None, :], other=0.0)
         place += weight[:, None] * at
     if UNIT:
@@ -181,18 +189,18 @@ def embed_kernel(
             start, stop = tl.load(bounds + g), tl.load(bounds + g + 1)
             total = tl.zeros([BLOCK_N], tl.float32)
             for s in range(start, stop):
-                landmark = tl.load(indices + row * stride + s, mask=inside, other=0).to(tl.int64)
-                weight = tl.load(weights + row * stride + s, mask=inside, other=0.0)
+                landmark = tl.load(indices + row + s * stride, mask=inside, other=0).to(tl.int64)
+                weight = tl.load(weights + row + s * stride, mask=inside, other=0.0)
                 anchor = tl.load(
                     anchors + landmark[:, None] * K + column[None, :], mask=(column < K)[None, :], other=0.0
                 )
                 weight = weight * tl.maximum(tl.sum(place * anchor, axis=1), 0.0)
                 total += weight
-                tl.store(guided + row * stride + s, weight, mask=inside)
+                tl.store(guided + row + s * stride, weight, mask=inside)
             for s in range(start, stop):
-                weight = tl.load(guided + row * stride + s, mask=inside, other=0.0)
-                before = tl.load(weights + row * stride + s, mask=inside, other=0.0)
+                weight = tl.load(guided + row + s * stride, mask=inside, other=0.0)
+                before = tl.load(weights + row + s * stride, mask=inside, other=0.0)
                 weight = tl.where(total > 0, weight / tl.where(total > 0, total, 1.0), before)
-                tl.store(guided + row * stride + s, weight, mask=inside)
+                tl.store(guided + row + s * stride, weight, mask=inside)
     else:
         tl.store(embedding + row[:, None] * K + column[None, :], place, mask=inside[:, None] & (column < K)[None, :])

@@ -6,7 +6,7 @@ The functions are those of :mod:`coterie.kernels.cpu`, and so is the layout of `
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,20 @@ ROWS_PER_PROGRAM = 128
 
 # Memberships that are written out at once, as numbers.
 ONE_HOT = 2**25
+
+
+class Tile(NamedTuple):
+    """How much of the distances one program of ``nearest`` works on at a time; the best of several, by measurement."""
+
+    BLOCK_N: int
+    BLOCK_P: int
+    BLOCK_D: int
+    PARTS: int
+    num_warps: int
+
+
+WIDE = Tile(128, 256, 32, 4, 8)  # where the product is what takes time
+NARROW = Tile(64, 128, 32, 1, 4)  # where the selection is
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -48,9 +62,8 @@ def nearest(rows: Any, landmarks: Any, landmark_norms: Any, q: int, precision: s
 
         from coterie.kernels._triton import nearest_kernel
 
-        # Wide rows want wide tiles of the products; for narrow ones the selection is what counts.
-        block_d, warps = (32, 4) if precision == "tf32" and d > 64 else (64, 8)
-        nearest_kernel[(triton.cdiv(n, ROWS_PER_PROGRAM),)](
+        tile = WIDE if precision == "tf32" and d >= 256 else NARROW
+        nearest_kernel[(triton.cdiv(n, tile.BLOCK_N),)](
             rows,
             landmarks,
             landmark_norms,
@@ -61,14 +74,15 @@ def nearest(rows: Any, landmarks: Any, landmark_norms: Any, q: int, precision: s
             d,
             rows.stride(0),
             q,
-            q,
             Q=max(2, triton.next_power_of_2(q)),
-            BLOCK_N=ROWS_PER_PROGRAM,
-            BLOCK_P=128,
-            BLOCK_D=block_d,
+            BLOCK_N=tile.BLOCK_N,
+            BLOCK_P=tile.BLOCK_P,
+            BLOCK_D=tile.BLOCK_D,
+            PARTS=tile.PARTS,
+            EVEN=d % tile.BLOCK_D == 0,
             PRECISION="tf32x3" if precision == "float32" else "tf32",
-            num_warps=warps,
-            num_stages=3,
+            num_warps=tile.num_warps,
+            num_stages=4,
         )
         return indices, values
     for start in range(0, n, TILE):
@@ -108,9 +122,14 @@ def index_type(n_landmarks: int) -> torch.dtype:
     return torch.int16 if n_landmarks < 2**15 else torch.int32
 
 
-def arrange(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[Any, Any]:
-    """Return the neighbours as they are: sums here do not care for their order."""
-    return indices, weights
+def arrange(indices: Any, weights: Any, bounds: np.ndarray | None = None) -> tuple[Any, Any]:
+    """Return the neighbours laid out slot by slot, as the kernels want them; sums here do not care for their order."""
+    return slot_by_slot(indices), slot_by_slot(weights)
+
+
+def slot_by_slot(neighbours: Any) -> Any:
+    """Return the same (b, Q) tensor with its columns in one piece each."""
+    return neighbours if neighbours.stride(0) == 1 else neighbours.mT.contiguous().mT
 
 
 def new_gram(n_landmarks: int, like: Any) -> Any:
@@ -132,8 +151,10 @@ def gram(indices: Any, weights: Any, total: Any) -> None:
 
         from coterie.kernels._triton import FIXED_POINT, gram_kernel
 
+        indices, weights = arrange(indices, weights)
+
         gram_kernel[(triton.cdiv(n, 256),)](
-            indices, weights, total, n, p, indices.stride(0), q, SCALE=FIXED_POINT, BLOCK_N=256
+            indices, weights, total, n, p, indices.stride(1), q, SCALE=FIXED_POINT, BLOCK_N=256
         )
         return
     dense = torch.zeros((n, p), dtype=torch.float64)
@@ -162,6 +183,8 @@ def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bo
 
         from coterie.kernels._triton import project_kernel
 
+        indices, weights = arrange(indices, weights)
+        bases = bases.contiguous()
         stacked = torch.empty((len(indices), n_graphs * r), device=indices.device)
         project_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
             indices,
@@ -170,7 +193,7 @@ def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bo
             bases,
             stacked,
             len(indices),
-            indices.stride(0),
+            indices.stride(1),
             p,
             r,
             n_graphs,
@@ -208,6 +231,8 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
 
         from coterie.kernels._triton import embed_kernel
 
+        indices, weights = arrange(indices, weights)
+        bases = bases.contiguous()
         out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
         embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
             indices,
@@ -219,7 +244,7 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
             out,
             out,
             len(indices),
-            indices.stride(0),
+            indices.stride(1),
             p,
             r,
             k,

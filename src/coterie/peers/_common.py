@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from coterie.assignment import SAMPLE_ROWS, assign, fit_centroids
+from coterie.assignment import assign, fit_centroids
 from coterie.preparation import Table, prepare
 from coterie.rowmap import check_finite
 from coterie.rows.memory import MemoryRows
@@ -87,10 +87,6 @@ def side_by_side(tables: list[Table]) -> Table:
 
 def cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
     """Return labels by k-means: the best of several restarts, refined on all rows."""
-    n = len(embedding)
-    sample = embedding
-    if n > SAMPLE_ROWS:
-        sample = embedding[np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))]
-    rows = MemoryRows([embedding], n_rows=n, n_threads=1)
-    centroids = fit_centroids(rows, sample, n_clusters, method="kmeans", n_init=n_init, seed=int(rng.integers(2**31)))
+    rows = MemoryRows([embedding], n_rows=len(embedding), n_threads=1)
+    centroids = fit_centroids(rows, n_clusters, method="kmeans", n_init=n_init, rng=rng)
     return assign(embedding, centroids).labels  # (n,)

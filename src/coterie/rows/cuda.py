@@ -11,7 +11,7 @@ import numpy as np
 from coterie.threads import in_order
 
 # Threads that copy host memory to where the card can fetch it: one alone is slower than the bus.
-LOADERS = 6
+LOADERS = 12
 
 
 class CudaRows:
@@ -83,8 +83,10 @@ def upload(array: np.ndarray, device: Any) -> Any:
         array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
     stream = torch.cuda.Stream(device)
     with torch.cuda.stream(stream):
-        staged = torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, pin_memory=True)
-        staged.numpy()[...] = array
+        staged = torch.from_numpy(array) if array.flags.writeable else None
+        if staged is None or not staged.is_pinned():  # the card can fetch pinned memory by itself, and no other
+            staged = torch.empty(array.shape, dtype=torch.from_numpy(array[:0].copy()).dtype, pin_memory=True)
+            staged.numpy()[...] = array
         found = staged.to(device, non_blocking=True)
         stream.synchronize()
     found.record_stream(torch.cuda.default_stream(device))
