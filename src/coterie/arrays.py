@@ -20,11 +20,11 @@ __all__ = ["array_namespace", "convert", "like", "map_arrays", "precision_of", "
 def like(array: Any, other: Any, dtype: Any = None) -> Any:
     """Return a NumPy array as what ``other`` is, where ``other`` is, and in its precision unless another is given."""
     if not is_tensor(other):
-        return np.asarray(array, dtype=dtype or other.dtype)
+        return np.ascontiguousarray(array, dtype=dtype or other.dtype)
     import torch
 
     dtype = other.dtype if dtype is None else getattr(torch, np.dtype(dtype).name)
-    return torch.as_tensor(array, dtype=dtype, device=other.device)
+    return torch.as_tensor(array, dtype=dtype, device=other.device).contiguous()
 
 
 def convert(array: Any, dtype: Any) -> Any:

@@ -47,7 +47,7 @@ from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_colum
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
-STREAMED_BYTES = 2**26
+STREAMED_BYTES = 2**27
 
 
 @dataclass(frozen=True)
@@ -861,7 +861,7 @@ def explain_memory(views: Views) -> Iterator[None]:
         import torch
 
         _, whole = torch.cuda.mem_get_info(views.device)
-        message = str(error).splitlines()[0]
+        message = str(error).split(". ")[1]  # how much was asked for
     else:
         return
     torch.cuda.empty_cache()

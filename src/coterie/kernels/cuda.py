@@ -232,7 +232,7 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
         from coterie.kernels._triton import embed_kernel
 
         indices, weights = arrange(indices, weights)
-        bases = bases.contiguous()
+        bases, rotation, anchors = (t if t is None else t.contiguous() for t in (bases, rotation, anchors))
         out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
         embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
             indices,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,25 @@ class CudaRows:
         return iter(self.blocks) if load is None else in_order(load, self.blocks, LOADERS)
 
 
+_idle_streams: dict[Any, SimpleQueue[Any]] = {}
+
+
+@contextmanager
+def borrowed_stream(device: Any) -> Iterator[Any]:
+    """Lend one of a few streams: torch keeps memory apart for each, and would ask the card for more with every new one."""
+    import torch
+
+    idle = _idle_streams.setdefault(device, SimpleQueue())
+    try:
+        stream = idle.get_nowait()
+    except Empty:
+        stream = torch.cuda.Stream(device)
+    try:
+        yield stream
+    finally:
+        idle.put(stream)
+
+
 def upload(array: np.ndarray, device: Any) -> Any:
     """Return an array as a tensor on a device; called from several threads, copies overlap with work on the device."""
     import torch
@@ -81,8 +102,7 @@ def upload(array: np.ndarray, device: Any) -> Any:
         return torch.as_tensor(np.ascontiguousarray(array), device=device)
     if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch hardly knows them
         array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
-    stream = torch.cuda.Stream(device)
-    with torch.cuda.stream(stream):
+    with borrowed_stream(device) as stream, torch.cuda.stream(stream):
         staged = torch.from_numpy(array) if array.flags.writeable else None
         if staged is None or not staged.is_pinned():  # the card can fetch pinned memory by itself, and no other
             staged = torch.empty(array.shape, dtype=torch.from_numpy(array[:0].copy()).dtype, pin_memory=True)
