@@ -101,7 +101,7 @@ def blobs(n, columns, k, seed=0, dtype=torch.float32):
 
 
 def published(k, **settings):
-    return GuidedCoTraining.as_published(k, tol=0, max_iter=10, random_state=0, **settings)
+    return GuidedCoTraining.as_published(k, **{"tol": 0, "max_iter": 10, "random_state": 0, **settings})
 
 
 def timed_fit(model, views):

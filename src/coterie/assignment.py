@@ -58,7 +58,7 @@ def fit_centroids(rows: Rows, n_clusters: int, *, method: str, n_init: int, rng:
         )
     sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)  # (m, c)
     if method == "cluster_qr":
-        centroids = qr_centroids(to_host(sample), n_clusters)
+        centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
     elif is_tensor(sample):
         centroids = best_at_once(sample, n_clusters, n_init, rng)
     else:
@@ -213,9 +213,12 @@ def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     A pivoted QR of the embedding finds k rows that are as different as can be; the rotation nearest to them turns the
     embedding's axes into clusters. It needs no starting point.
     """
-    _, _, pivots = qr(sample.T, mode="economic", pivoting=True)
-    left, _, right = svd(sample[pivots[:n_clusters]].T, full_matrices=False)  # (c, m), (m, k)
-    closeness = np.abs(sample @ (left @ right))  # (n, k)
+    # With one more, constant column, rows at the corners of a simplex are as different as can be: without it, corners
+    # that are no more than k - 1 directions apart are not.
+    rows = np.column_stack([sample, np.full(len(sample), n_clusters**-0.5, dtype=sample.dtype)])  # (n, c + 1)
+    _, _, pivots = qr(rows.T, mode="economic", pivoting=True)
+    left, _, right = svd(rows[pivots[:n_clusters]].T, full_matrices=False)  # (c + 1, m), (m, k)
+    closeness = np.abs(rows @ (left @ right))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
     farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
     partition = Partition(labels, farness, farness)

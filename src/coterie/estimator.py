@@ -47,7 +47,7 @@ from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_colum
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
-STREAMED_BYTES = 2**27
+STREAMED_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -704,7 +704,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.landmark_indices_ = landmarks
         self.view_weights_ = graph_map.mean_by_view(training.view.weights)
         self.singular_values_ = {
-            name: spectrum.singular_values for name, spectrum in zip(names, training.view.spectra, strict=True)
+            name: to_host(spectrum.singular_values) for name, spectrum in zip(names, training.view.spectra, strict=True)
         }
         self.consensus_singular_values_ = training.view.consensus.singular_values
         # Before guiding: afterwards even noise agrees with what guided it.

@@ -4,9 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TextIO
+
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Call ``listener`` with the name of every stage that begins inside, in whichever fit.
+
+    Examples
+    --------
+    >>> with listening(print), Progress(verbose=False).stage("graphs"):
+    ...     pass
+    graphs
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 class Stopwatch:
@@ -51,6 +71,8 @@ class Progress:
     @contextmanager
     def stage(self, name: str, note: str = "") -> Iterator[None]:
         """Time what happens inside."""
+        if (listener := _listener.get()) is not None:
+            listener(name)
         started = time.perf_counter()
         yield
         seconds = time.perf_counter() - started

@@ -178,7 +178,7 @@ def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bo
     import torch
 
     n_graphs, p, r = bases.shape
-    if indices.is_cuda:
+    if indices.is_cuda and bases.dtype == torch.float32:
         import triton
 
         from coterie.kernels._triton import project_kernel
@@ -226,7 +226,7 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
 
     n_graphs, p, r = bases.shape
     k = r if rotation is None else rotation.shape[2]
-    if indices.is_cuda:
+    if indices.is_cuda and bases.dtype == torch.float32:
         import triton
 
         from coterie.kernels._triton import embed_kernel

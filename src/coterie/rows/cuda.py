@@ -13,7 +13,7 @@ import numpy as np
 from coterie.threads import in_order
 
 # Threads that copy host memory to where the card can fetch it: one alone is slower than the bus.
-LOADERS = 12
+LOADERS = 4
 
 
 class CudaRows:
@@ -79,7 +79,7 @@ _idle_streams: dict[Any, SimpleQueue[Any]] = {}
 
 @contextmanager
 def borrowed_stream(device: Any) -> Iterator[Any]:
-    """Lend one of a few streams: torch keeps memory apart for each, and would ask the card for more with every new one."""
+    """Lend one of a few streams: torch keeps memory apart for each, and would ask the card for more with every new."""
     import torch
 
     idle = _idle_streams.setdefault(device, SimpleQueue())
