@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from coterie.bench import append_record, landmarks_figure, plan, read_records, rewrite_tables, run_all
 from coterie.bench import data as bench_data
+from coterie.bench.choosing import choosing_table
 from coterie.bench.figure import landmark_curves
 from coterie.bench.records import record_key
+from coterie.bench.steadiness import steadiness_table
 from coterie.bench.suites import Method, Run, make_estimator
 from coterie.bench.tables import (
     Table,
@@ -26,6 +28,7 @@ from coterie.bench.tables import (
     paper_table,
     paper_targets,
     replace_tables,
+    robustness_table,
     summarise,
 )
 from coterie.cli.bench import app
@@ -77,7 +80,7 @@ def test_other_settings_are_another_run():
 
 
 def test_every_method_of_every_suite_can_be_made():
-    for suite in ("paper", "leaderboard", "landmarks"):
+    for suite in ("paper", "leaderboard", "robustness", "landmarks"):
         for run in plan(suite, [0]):
             model = make_estimator(run.method, 5, run.seed)
             assert model.n_clusters == 5
@@ -212,6 +215,54 @@ def test_the_leaderboard_is_sorted_and_merges_single_views():
         ("MVSC-B", "0.500", "0.500"),
         ("LSC, mean view", "0.400", "0.400"),
     )
+
+
+def test_the_mean_is_over_real_sets_where_there_are_any():
+    records = [record(data=data, acc=acc) for data, acc in (("uci", 0.6), ("digits", 0.8), ("weak", 1.0))]
+    assert leaderboard_table(records, "NMI").rows == (("Coterie", "0.600", "0.800", "1.000", "0.700"),)
+
+
+def test_noise_and_gaps_stand_beside_the_data_as_it_is():
+    records = [record(data="digits", acc=0.9), record(data="digits_noise2", acc=0.8)]
+    records.append(record("MVSC-B", "digits", acc=0.7))
+    table = robustness_table(records, "NMI")
+    assert table.header[:3] == ("data and method", "as it is", "1 view of noise")
+    assert table.rows == (
+        ("Digits, Coterie", "0.900", "", "0.800", "", "", ""),
+        ("Digits, MVSC-B", "0.700", "", "", "", "", ""),
+    )
+
+
+def test_what_is_added_is_noise_and_what_is_missing_is_whole_views():
+    plain, noisy, gappy = (bench_data.load_data(f"digits{ending}") for ending in ("", "_noise2", "_missing30"))
+    assert [view.shape[1] for view in noisy.views.values()][-2:] == [50, 100]
+    gone = np.column_stack([np.isnan(view).all(axis=1) for view in gappy.views.values()])  # (n, V)
+    assert gone.mean() == pytest.approx(0.3, abs=0.02)
+    assert not gone.all(axis=1).any()
+    for v, name in enumerate(plain.views):
+        np.testing.assert_array_equal(noisy.views[name], plain.views[name])
+        np.testing.assert_array_equal(gappy.views[name][~gone[:, v]], plain.views[name][~gone[:, v]].astype("float32"))
+
+
+def test_choosing_k_is_measured_once_and_shown(tmp_path):
+    command = ["choosing-k", "--only-data", "rings", "--seeds", "1", "--results", str(tmp_path)]
+    assert "4 measured" in CliRunner().invoke(app, command).output
+    assert "0 measured" in CliRunner().invoke(app, command).output
+    records = read_records(tmp_path / "choosing_k.jsonl")
+    assert [r["k"] for r in records] == [2, 3, 4, 6]
+    ((title, clusters, runs, first, among, _),) = choosing_table(records).rows
+    assert (title, clusters, runs) == ("Rings in three views", "2 to 6", "4")
+    assert int(first) <= int(among) <= 4
+
+
+def test_steadiness_is_measured_once_and_shown(tmp_path):
+    command = ["steadiness", "--only-data", "digits", "--only-data", "missing", "--seeds", "2"]
+    command += ["--results", str(tmp_path)]
+    assert "2 data sets measured" in CliRunner().invoke(app, command).output
+    assert "0 data sets measured" in CliRunner().invoke(app, command).output
+    table = steadiness_table(read_records(tmp_path / "steadiness.jsonl"))
+    assert [row[0] for row in table.rows] == ["Missing views", "Digits", "rank correlation"]
+    assert table.rows[-1][2] in ("1.00", "-1.00")
 
 
 def test_tables_go_between_their_markers_again_and_again(tmp_path):

@@ -80,9 +80,11 @@ FITTED: dict[str, Any] = {
     "view_weights_": dict[str, float],
 }
 SOMETIMES: dict[str, Any] = {
+    "cluster_stability_": np.ndarray,
     "feature_names_in_": np.ndarray,
     "k_suggestion_": KSuggestion,
     "n_features_in_": int,
+    "stability_": float,
     "_sklearn_output_config": dict[str, str],
 }
 PER_ROW: dict[str, Any] = {
@@ -97,6 +99,7 @@ SHAPES = {
     "_view_places": "vkc",
     "cluster_agreement_": "kv",
     "cluster_centers_": "kc",
+    "cluster_stability_": "k",
     "confidence_": "n",
     "consensus_singular_values_": "s",
     "embedding_": "nc",

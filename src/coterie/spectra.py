@@ -24,7 +24,7 @@ RANK_TOLERANCE = 1e-10
 
 # From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
 ITERATE_FROM = 400
-FEW = 8
+FEW = 16
 FILTERS = 30
 DEGREE = 10
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # by bytes of a number: what is left of M v - lambda v

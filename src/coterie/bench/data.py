@@ -84,6 +84,55 @@ def load_duplicated(home: Any) -> MultiViewData:
     return MultiViewData({**data.views, **copies}, data.target, "duplicated")
 
 
+def with_noise(load: Callable[[Any], MultiViewData], count: int) -> Callable[[Any], MultiViewData]:
+    """Return a loader that adds views of pure noise: 50 columns, 100, 150."""
+
+    def noisy(home: Any) -> MultiViewData:
+        data = load(home)
+        rng = np.random.default_rng(7)
+        n = next(iter(data.views.values())).shape[0]
+        noise = {f"noise{i + 1}": rng.standard_normal((n, 50 * (i + 1))) for i in range(count)}
+        return MultiViewData({**data.views, **noise}, data.target, data.name)
+
+    return noisy
+
+
+def with_gaps(load: Callable[[Any], MultiViewData], share: float) -> Callable[[Any], MultiViewData]:
+    """Return a loader that takes away a share of the (row, view) pairs; every row keeps at least one view."""
+
+    def gappy(home: Any) -> MultiViewData:
+        data = load(home)
+        rng = np.random.default_rng(7)
+        n = next(iter(data.views.values())).shape[0]
+        gone = rng.random((n, len(data.views))) < share  # (n, V)
+        gone[np.arange(n), rng.integers(len(data.views), size=n)] &= ~gone.all(axis=1)
+        views = {
+            name: np.where(gone[:, [v]], np.nan, view.astype(np.float32))
+            for v, (name, view) in enumerate(data.views.items())
+        }
+        return MultiViewData(views, data.target, data.name)
+
+    return gappy
+
+
+def troubled(name: str, title: str, n_views: int, load: Callable[[Any], MultiViewData]) -> dict[str, DataSet]:
+    """Return a data set with one to three views of noise, and with gaps."""
+    noisy = {
+        f"{name}_noise{count}": DataSet(f"{title}, {count} of noise", n_views + count, with_noise(load, count))
+        for count in (1, 2, 3)
+    }
+    gappy = {
+        f"{name}_missing{percent}": DataSet(f"{title}, {percent} % missing", n_views, with_gaps(load, percent / 100))
+        for percent in (30, 50)
+    }
+    return {**noisy, **gappy}
+
+
+def load_digits(home: Any) -> MultiViewData:
+    """Return scikit-learn's digits, seen in four ways."""
+    return datasets.load_digit_views()
+
+
 FOUR = (20, 20, 10, 10)
 
 DATA = {
@@ -99,12 +148,15 @@ DATA = {
     "100leaves": DataSet("100 leaves", 3, bundle("100leaves")),
     "bbcsport": DataSet("BBCSport", 2, bundle("bbcsport")),
     "citeseer": DataSet("Citeseer", 2, bundle("citeseer")),
-    "digits": DataSet("Digits", 4, lambda home: datasets.load_digit_views()),
+    "digits": DataSet("Digits", 4, load_digits),
     "weak": DataSet("Weak views", 4, synthetic(n_columns=FOUR, separation=2.0, n_weak=2)),
     "scaled": DataSet("Bad scales", 4, synthetic(n_columns=FOUR, separation=2.0, badly_scaled=True)),
     "duplicated": DataSet("Duplicated view", 6, load_duplicated),
     "missing": DataSet("Missing views", 4, synthetic(n_columns=FOUR, separation=2.0, missing=0.3)),
     "noise": DataSet("Noise views", 4, synthetic(n_columns=FOUR, separation=2.0, n_noise=2)),
+    **troubled("uci", "UCI", 6, load_mfeat),
+    **troubled("digits", "Digits", 4, load_digits),
+    **troubled("scene15", "Scene-15", 3, bundle("scene15")),
 }
 
 

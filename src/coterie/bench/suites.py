@@ -12,7 +12,7 @@ from coterie.bench.data import DATA
 from coterie.peers.kmeans import SCALINGS
 
 # Settings that change how fast an answer comes, or are part of a run's name already.
-NO_SETTINGS = ("n_clusters", "n_jobs", "random_state", "verbose", "store_embedding", "block_size")
+NO_SETTINGS = ("n_clusters", "n_jobs", "device", "random_state", "verbose", "store_embedding", "block_size")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,11 @@ def leaderboard_methods(data: str) -> list[Method]:
     return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *single_views(data, "kmeans")]
 
 
+def robustness_methods(data: str) -> list[Method]:
+    """Return what is asked how it bears views of noise and missing views."""
+    return [COTERIE, PUBLISHED, Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}), MVSCB]
+
+
 def landmark_methods(data: str) -> list[Method]:
     """Return the methods of the paper's figure with 100 to 1,000 landmarks."""
     return [
@@ -104,6 +109,16 @@ def landmark_methods(data: str) -> list[Method]:
         for method in (COTERIE, PUBLISHED, MVSCB, CONCAT_LSC)
         for p in range(100, 1001, 100)
     ]
+
+
+# Endings of the names of data sets, and what stands above their columns.
+TROUBLES = {
+    "_noise1": "1 view of noise",
+    "_noise2": "2 views of noise",
+    "_noise3": "3 views of noise",
+    "_missing30": "30 % missing",
+    "_missing50": "50 % missing",
+}
 
 
 @dataclass(frozen=True)
@@ -148,6 +163,10 @@ SUITES = {
             "noise",
         ),
         leaderboard_methods,
+    ),
+    "robustness": Suite(
+        tuple(f"{name}{trouble}" for name in ("uci", "digits", "scene15") for trouble in ("", *TROUBLES)),
+        robustness_methods,
     ),
     "landmarks": Suite(("uci", "usps", "mnist"), landmark_methods),
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.bench.data import DATA
 from coterie.bench.records import Record
-from coterie.bench.suites import SUITES, settings_hash
+from coterie.bench.suites import SUITES, TROUBLES, settings_hash
 
 PAPER_METHODS = (
     *(f"SC({v})" for v in range(1, 7)),
@@ -23,6 +23,7 @@ PAPER_METHODS = (
     "Coterie",
     "Exact 2016",
 )
+SYNTHETIC = ("weak", "scaled", "duplicated", "missing", "noise")
 SINGLE_VIEW = re.compile(r"SC\(\d+\)")
 
 
@@ -134,12 +135,13 @@ def paper_table(records: Sequence[Record], measure: str) -> Table:
 def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
     """Return methods by data sets, the best mean first.
 
-    The mean is over the data sets that all methods ran on.
+    The mean is over the real data sets that all methods ran on, or over synthetic ones where there are no others.
     """
     cells = with_single_views(summarise(records, measure))
     columns = [data for data in SUITES["leaderboard"].data if any(d == data for _, d in cells)]
     methods = list(dict.fromkeys(method for method, _ in cells))
     common = [data for data in columns if all((method, data) in cells for method in methods)]
+    common = [data for data in common if data not in SYNTHETIC] or common
 
     def mean(method: str) -> float:
         values = [cells[method, data].mean for data in common]
@@ -153,6 +155,19 @@ def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
         shown = [show_cell(cells.get((method, data)), digits=digits) for data in columns]
         rows.append((method, *shown, f"{mean(method):.{digits}f}" if common else ""))
     header = ("method", *(DATA[data].title for data in columns), "mean")
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
+
+
+def robustness_table(records: Sequence[Record], measure: str) -> Table:
+    """Return data sets and methods by what was done to the data set."""
+    cells = summarise(records, measure)
+    digits = 3 if measure != "seconds" else 2
+    rows = []
+    for data in SUITES["robustness"].data[:: 1 + len(TROUBLES)]:
+        for method in dict.fromkeys(method for method, found in cells if found == data):
+            shown = [show_cell(cells.get((method, data + ending)), digits=digits) for ending in ("", *TROUBLES)]
+            rows.append((f"{DATA[data].title}, {method}", *shown))
+    header = ("data and method", "as it is", *TROUBLES.values())
     return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
 
 
@@ -231,7 +246,7 @@ def escape(text: str) -> str:
 
 def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
     """Return all tables that the suites' records allow, by name."""
-    makers = {"paper": paper_table, "leaderboard": leaderboard_table}
+    makers = {"paper": paper_table, "leaderboard": leaderboard_table, "robustness": robustness_table}
     return {
         f"{suite}_{measure.lower()}": make(results[suite], measure)
         for suite, make in makers.items()

@@ -80,6 +80,73 @@ def leaderboard(
 
 
 @app.command()
+def robustness(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Add one to three views of pure noise to real data, or take 30 % and 50 % of the (row, view) pairs away.
+
+    Examples:
+
+    * `coterie bench robustness --only-data digits --only-data digits_noise3` needs no files.
+    """
+    run_suite("robustness", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command("choosing-k")
+def choosing_k(
+    data_home: DataHome = None,
+    seeds: Seeds = 5,
+    only_data: OnlyData = None,
+    results: Results = RESULTS,
+) -> None:
+    """Let fits choose the number of clusters, and show how often they are right and what it costs.
+
+    Examples:
+
+    * `coterie bench choosing-k --only-data rings --seeds 1` needs no files.
+    """
+    from coterie.bench import read_records
+    from coterie.bench.choosing import choose_all, choosing_table
+
+    file = results / "choosing_k.jsonl"
+    asked = choose_all(file, range(seeds), names=only_data or (), data_home=data_home)
+    records = read_records(file)
+    if records:
+        show(choosing_table(records))
+    typer.echo(f"{asked} measured: {file}")
+
+
+@app.command()
+def steadiness(
+    data_home: DataHome = None,
+    seeds: Annotated[int, typer.Option(min=2, help="Fits per data set: seeds 0, 1, ...")] = 4,
+    only_data: OnlyData = None,
+    results: Results = RESULTS,
+) -> None:
+    """Compare fits with different seeds, and what each of them says about its own stability.
+
+    Examples:
+
+    * `coterie bench steadiness --only-data digits --seeds 2` needs no files.
+    """
+    from coterie.bench import read_records
+    from coterie.bench.steadiness import compare_all, steadiness_table
+
+    file = results / "steadiness.jsonl"
+    new = compare_all(file, seeds, names=only_data or (), data_home=data_home)
+    records = read_records(file)
+    if records:
+        show(steadiness_table(records))
+    typer.echo(f"{new} data sets measured: {file}")
+
+
+@app.command()
 def landmarks(
     data_home: DataHome = None,
     seeds: Seeds = 3,
@@ -123,10 +190,18 @@ def tables(
     * `coterie bench tables --latex paper/` adds files for LaTeX.
     """
     from coterie.bench import landmarks_figure, read_records, rewrite_tables, tables_of
+    from coterie.bench.choosing import choosing_table
+    from coterie.bench.steadiness import steadiness_table
     from coterie.bench.tables import latex as as_latex
 
-    records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard")}
+    records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard", "robustness")}
     found = tables_of(records)
+    chosen = read_records(results / "choosing_k.jsonl")
+    if chosen:
+        found["choosing_k"] = choosing_table(chosen)
+    steady = read_records(results / "steadiness.jsonl")
+    if steady:
+        found["steadiness"] = steadiness_table(steady)
     if not found:
         typer.echo(f"No results in {results}. Run `coterie bench paper` first.", err=True)
         raise typer.Exit(1)
