@@ -1,0 +1,114 @@
+"""A flat map of the embedding: rows that are alike lie together, clusters apart.
+
+The embedding has k columns, and its two widest directions show two or three clusters at best. Here every row is tied to
+its nearest rows and pushed away from all others, on a plane, starting from the widest directions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+NEIGHBOURS = 128  # a row is tied to some of so many nearest rows:
+TIES = 16  # to those of every eighth rank, since nearest ones alone draw clusters as strings
+EPOCHS = 120
+PUSHERS = 32  # rows, drawn anew in every epoch, that push all others away
+PUSHES_PER_TIE = 5  # how many pushes a tie of full strength stands against
+LONGEST_STEP = 4.0
+TILE = 512
+
+
+def flat_map(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return places on a plane, within the unit square.
+
+    Parameters
+    ----------
+    embedding : ndarray of shape (n, c)
+        Rows of length one; a few thousand at most, since every two are compared.
+    seed : int, default=0
+        Seed of the rows that push.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places = flat_map(np.repeat(np.eye(3), 20, axis=0))
+    >>> places.shape, bool(places.min() >= 0), bool(places.max() <= 1)
+    ((60, 2), True, True)
+    """
+    rows = np.asarray(embedding, dtype=np.float32)  # (n, c)
+    places = widest_directions(rows)
+    if len(rows) > 3:
+        places = pull_and_push(places, *nearest_ties(rows), np.random.default_rng(seed))
+    return fit_square(places)
+
+
+def widest_directions(rows: np.ndarray) -> np.ndarray:
+    """Return the rows in their two directions of most variance, about ten units wide."""
+    centred = rows - rows.mean(axis=0)
+    vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1]  # ascending
+    axes = vectors[:, ::-1][:, :2]  # (c, 2)
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)  # no free signs
+    places = np.zeros((len(rows), 2), dtype=np.float32)
+    places[:, : axes.shape[1]] = centred @ axes
+    return 10 * places / max(float(np.abs(places).max(initial=0)), 1e-9)
+
+
+def nearest_ties(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows near each row, and how strongly it is tied to them: 1 to the nearest, less to the others."""
+    n, count = len(rows), min(NEIGHBOURS, len(rows) - 1)
+    step = max(1, count // TIES)
+    neighbours = np.empty((n, len(range(0, count, step))), dtype=np.intp)
+    strengths = np.empty(neighbours.shape, dtype=np.float32)
+    norms = np.einsum("ij,ij->i", rows, rows)  # (n,)
+    for start in range(0, n, TILE):
+        tile = np.arange(start, min(start + TILE, n))
+        squares = norms[tile, None] + norms - 2 * rows[tile] @ rows.T  # (b, n)
+        squares[np.arange(len(tile)), tile] = np.inf
+        nearest = np.argpartition(squares, count - 1, axis=1)[:, :count]  # (b, NEIGHBOURS)
+        near = np.take_along_axis(squares, nearest, axis=1)
+        ranked = np.argsort(near, axis=1, kind="stable")[:, ::step]  # (b, q)
+        nearest = np.take_along_axis(nearest, ranked, axis=1)
+        gaps = np.sqrt(np.maximum(np.take_along_axis(near, ranked, axis=1), 0))
+        gaps -= gaps[:, :1]
+        neighbours[tile] = nearest
+        strengths[tile] = np.exp(-gaps / np.maximum(2 * gaps[:, [gaps.shape[1] // 4]], 1e-6))
+    return neighbours, strengths
+
+
+def pull_and_push(
+    places: np.ndarray, neighbours: np.ndarray, strengths: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Let ties pull rows together and all rows push each other away, in steps that become smaller."""
+    n, count = neighbours.shape
+    start, end = np.repeat(np.arange(n), count), neighbours.ravel()  # (n q,)
+    pull = strengths.ravel()
+    for epoch in range(EPOCHS):
+        gap = places[start] - places[end]  # (n q, 2)
+        force = gap * (pull / (1 + np.einsum("ij,ij->i", gap, gap)))[:, None]
+        step = -np.column_stack(
+            [
+                np.bincount(start, force[:, axis], minlength=n) - np.bincount(end, force[:, axis], minlength=n)
+                for axis in (0, 1)
+            ]
+        )  # (n, 2)
+        drawn = rng.integers(n, size=PUSHERS)
+        gap = places[:, None] - places[drawn]  # (n, m, 2)
+        square = np.einsum("imj,imj->im", gap, gap)  # (n, m)
+        weight = PUSHES_PER_TIE * count / PUSHERS / ((0.01 + square) * (1 + square))
+        step += np.einsum("im,imj->ij", weight, gap)
+        pace = 0.25 * (1 - epoch / EPOCHS)
+        places = places + np.clip(pace * step, -LONGEST_STEP, LONGEST_STEP).astype(np.float32)
+    return places
+
+
+def fit_square(places: np.ndarray) -> np.ndarray:
+    """Return the places turned so that they are widest from left to right, and scaled into the unit square."""
+    centred = (places - places.mean(axis=0)).astype(np.float64)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]  # (2, 2)
+    places = centred @ (axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1, 1))  # no free signs
+    low, high = places.min(axis=0), places.max(axis=0)
+    middle, width = (low + high) / 2, max(float((high - low).max()), 1e-9)
+    return np.clip((places - middle) / width + 0.5, 0, 1)  # (n, 2)

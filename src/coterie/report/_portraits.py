@@ -1,0 +1,288 @@
+"""What each cluster looks like, and what sets it apart in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.preparation import Table, column_moments
+from coterie.report._pictures import data_uri, sheet, shrink
+from coterie.report._sample import Sample, read_rows
+from coterie.report._text import shown
+from coterie.views import View
+
+MOST_CLUSTERS = 100  # that are portrayed one by one, the largest first
+CONTRASTS_PER_VIEW = 3  # columns that are named,
+CONTRASTS_PER_CLUSTER = 12  # and the most over all views
+LEAST_CONTRAST = 0.1  # standard deviations
+WORDS = 8
+WIDEST = 20_000  # columns that are compared, those with most entries where there are more
+COLUMN_TILE = 2048
+
+THUMBNAIL_BYTES = 600_000  # of all thumbnails together, before compression
+ATLAS_BYTES = 400_000  # of the pictures that are shown where the pointer is
+LONGEST_SIDE = 56
+SMALLEST_TILE = 8
+ATLAS_LONGEST_SIDE = 20
+ATLAS_ACROSS = 64
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How the user says that views are to be shown."""
+
+    images: dict[str, tuple[int, int, int]]  # view -> height, width, channels
+    words: dict[str, list[str]]  # view -> the columns' words
+
+
+def check_looks(images: Any, words: Any, sample: Sample) -> Looks:
+    """Check that what is said of views fits them."""
+    views = {} if sample.views is None else {view.name: view for view in sample.views}
+    for name in [*(images or {}), *(words or {})]:
+        if views and name not in views:
+            raise ValueError(f"There is no view {shown(name)!r} to be shown; the fit had {', '.join(views)}.")
+    found = Looks({}, {})
+    for name, shape in (images or {}).items():
+        sides = tuple(int(side) for side in shape)
+        if len(sides) not in (2, 3) or (len(sides) == 3 and sides[2] not in (1, 3, 4)):
+            raise ValueError(
+                f"images[{shown(name)!r}] must be (height, width) or (height, width, channels) with 1, 3 or 4 "
+                f"channels. Got {shape!r} instead."
+            )
+        if views and int(np.prod(sides)) != views[name].n_columns:
+            raise ValueError(
+                f"images[{shown(name)!r}] is {shape!r}, which makes {int(np.prod(sides))} values, but the view has "
+                f"{views[name].n_columns} columns. Pass the images' height, width and channels."
+            )
+        found.images[name] = (sides[0], sides[1], sides[2] if len(sides) == 3 else 1)
+    for name, vocabulary in (words or {}).items():
+        listed = sorted(vocabulary, key=vocabulary.__getitem__) if isinstance(vocabulary, Mapping) else vocabulary
+        if views and len(listed) != views[name].n_columns:
+            raise ValueError(
+                f"words[{shown(name)!r}] has {len(listed)} words, but the view has {views[name].n_columns} columns. "
+                "Pass one word per column."
+            )
+        found.words[name] = listed
+    return found
+
+
+# -- the rows that stand for a cluster ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Typical:
+    """Rows that stand for one cluster."""
+
+    central: np.ndarray  # the medoid, then the rows that are surest
+    border: np.ndarray  # the rows that are least sure, the least sure first
+
+
+def typical_rows(
+    labels: np.ndarray, confidence: np.ndarray, medoids: np.ndarray, clusters: np.ndarray
+) -> dict[int, Typical]:
+    """Return some rows of each of the given clusters."""
+    central, border = (7, 4) if len(clusters) <= 20 else (5, 3) if len(clusters) <= 50 else (4, 2)
+    order = np.lexsort((-confidence, labels))  # by cluster, the surest first
+    bounds = np.searchsorted(labels[order], np.arange(len(medoids) + 1))
+    found = {}
+    for cluster in clusters:
+        members = order[bounds[cluster] : bounds[cluster + 1]]
+        medoid = medoids[cluster]
+        first = [medoid] if medoid >= 0 else []
+        sure = [row for row in members[: central + 1] if row != medoid][: central - 1]
+        unsure = [row for row in members[::-1][: border + central] if row != medoid and row not in sure][:border]
+        found[int(cluster)] = Typical(np.array([*first, *sure], dtype=int), np.array(unsure, dtype=int))
+    return found
+
+
+# -- what sets clusters apart ---------------------------------------------------------------------------------------
+
+
+def contrasts(rows: Table, labels: np.ndarray, n_clusters: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield for every cluster the columns' means inside, their means outside, and the gap in standard deviations."""
+    members = membership(labels, n_clusters)  # (k, m)
+    counts = members.sum(axis=1)  # (k,)
+    sums = column_sums(members, rows)  # (k, d)
+    total = sums.sum(axis=0)
+    moments = column_moments(rows)
+    std = np.where(moments.varies(), moments.std, np.inf)  # (d,)
+    for cluster, count in enumerate(counts):
+        inside = sums[cluster] / max(count, 1)
+        outside = (total - sums[cluster]) / max(counts.sum() - count, 1)
+        apart = count > 0 and count < counts.sum()
+        yield inside, outside, (inside - outside) / std if apart else np.zeros(len(std))
+
+
+def membership(labels: np.ndarray, n_clusters: int) -> sparse.csr_array:
+    """Return which row is in which cluster."""
+    ones = np.ones(len(labels))
+    return sparse.csr_array((ones, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels)))
+
+
+def column_sums(members: sparse.csr_array, rows: Table) -> np.ndarray:
+    """Return the columns' sums over each cluster."""
+    if sparse.issparse(rows):
+        return (members @ rows.astype(np.float64)).toarray()  # (k, d)
+    sums = np.empty((members.shape[0], rows.shape[1]))
+    for start in range(0, rows.shape[1], COLUMN_TILE):
+        tile = slice(start, start + COLUMN_TILE)
+        sums[:, tile] = members @ rows[:, tile].astype(np.float64)
+    return sums
+
+
+def busiest_columns(rows: Table) -> np.ndarray:
+    """Return column numbers: all of them, or those with most entries."""
+    d = rows.shape[1]
+    if d <= WIDEST:
+        return np.arange(d)
+    entries = np.bincount(rows.indices, minlength=d) if sparse.issparse(rows) else np.count_nonzero(rows, axis=0)
+    return np.sort(np.argsort(-entries, kind="stable")[:WIDEST])
+
+
+def describe_columns(view: View, rows: Table, labels: np.ndarray, n_clusters: int) -> list[list[dict[str, Any]]]:
+    """Return for every cluster the columns whose means differ most from elsewhere, in standard deviations."""
+    chosen = busiest_columns(rows)
+    rows = rows if len(chosen) == rows.shape[1] else rows[:, chosen]
+    found = []
+    for inside, outside, gaps in contrasts(rows, labels, n_clusters):
+        top = np.argsort(-np.abs(gaps), kind="stable")[:CONTRASTS_PER_VIEW]
+        found.append(
+            [
+                {
+                    "column": column_name(view, int(chosen[c])),
+                    "difference": round(float(gaps[c]), 3),
+                    "inside": tidy(inside[c]),
+                    "outside": tidy(outside[c]),
+                }
+                for c in top
+                if abs(gaps[c]) >= LEAST_CONTRAST
+            ]
+        )
+    return found
+
+
+def column_name(view: View, number: int) -> str:
+    """Return a column's name, or its number."""
+    return f"column {number}" if view.columns is None else shown(view.columns[number])
+
+
+def describe_words(
+    vocabulary: list[str], rows: Table, labels: np.ndarray, n_clusters: int
+) -> list[list[dict[str, Any]]]:
+    """Return for every cluster the words that its rows have and others lack: share in it times log ratio of shares."""
+    chosen = busiest_columns(rows)
+    occurs = (sparse.csr_array(rows[:, chosen]) != 0).astype(np.float64)  # (m, d)
+    found = []
+    for inside, outside, _ in contrasts(occurs, labels, n_clusters):
+        least = 0.5 / max(len(labels), 1)  # a word that is nowhere else is not infinitely telling
+        telling = inside * np.log((inside + least) / (outside + least))
+        top = np.argsort(-telling, kind="stable")[:WORDS]
+        found.append(
+            [
+                {
+                    "word": shown(vocabulary[int(chosen[c])], 32),
+                    "inside": round(float(inside[c]), 4),
+                    "outside": round(float(outside[c]), 4),
+                }
+                for c in top
+                if telling[c] > 0
+            ]
+        )
+    return found
+
+
+def keep_strongest(clusters: list[dict[str, Any]]) -> None:
+    """Drop the weakest columns where views are too many to name some of each."""
+    for cluster in clusters:
+        named = [line for view in cluster["views"] for line in view.get("columns", ())]
+        if len(named) <= CONTRASTS_PER_CLUSTER:
+            continue
+        least = sorted((abs(line["difference"]) for line in named), reverse=True)[CONTRASTS_PER_CLUSTER - 1]
+        for view in cluster["views"]:
+            view["columns"] = [line for line in view.get("columns", ()) if abs(line["difference"]) >= least]
+
+
+def tidy(value: Any) -> float | None:
+    """Return a number with four digits, None for what is none."""
+    return float(f"{float(value):.4g}") if np.isfinite(value) else None
+
+
+# -- pictures -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Camera:
+    """How rows of a view become pictures."""
+
+    view: View
+    shape: tuple[int, int, int]  # height, width, channels
+    low: float  # drawn black
+    high: float  # drawn white
+
+    @classmethod
+    def focus(cls, view: View, shape: tuple[int, int, int], rows: np.ndarray) -> Camera:
+        """Return a camera for a view, with black and white chosen by some of its rows."""
+        data = dense(read_rows(view, rows).known())
+        if data.dtype == np.uint8:
+            return cls(view, shape, 0.0, 255.0)
+        low, high = np.quantile(data.astype(np.float32), [0.001, 0.999])
+        return cls(view, shape, float(low), max(float(high), float(low) + 1e-12))
+
+    def take(self, rows: np.ndarray, longest: int) -> np.ndarray:
+        """Return pictures of some rows, with at most so many pixels a side; rows that lack the view are black."""
+        return self.develop(dense(read_rows(self.view, rows).data), longest)
+
+    def develop(self, values: np.ndarray, longest: int) -> np.ndarray:
+        """Return values as pictures."""
+        images = shrink(values.reshape(-1, *self.shape), longest).astype(np.float64)
+        scaled = np.clip((images - self.low) / (self.high - self.low), 0, 1)
+        return np.rint(255 * scaled).astype(np.uint8)  # (n, h, w, c)
+
+    def side(self, count: int, budget: int, most: int) -> int:
+        """Return how long the longer side may be, so that so many pictures stay within a number of bytes."""
+        height, width, channels = self.shape
+        flatness = min(height, width) / max(height, width)
+        return int(min(most, np.sqrt(budget / (max(count, 1) * channels * flatness))))
+
+
+def dense(rows: Table) -> np.ndarray:
+    """Return rows as an array."""
+    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+
+
+def thumbnails(camera: Camera, typical: dict[int, Typical], sample: Sample, n_cameras: int) -> dict[int, dict]:
+    """Return for every cluster its mean picture and those of its typical rows, as addresses that hold them."""
+    count = sum(1 + len(rows.central) + len(rows.border) for rows in typical.values())
+    longest = camera.side(count, THUMBNAIL_BYTES // n_cameras, LONGEST_SIDE)
+    found = {}
+    for cluster, rows in typical.items():
+        members = sample.rows[sample.labels == cluster]
+        known = dense(read_rows(camera.view, members).known()) if len(members) else np.empty((0, 0))
+        mean = camera.develop(known.mean(axis=0, dtype=np.float64)[None], longest) if len(known) else None
+        found[cluster] = {
+            "mean": None if mean is None else data_uri(mean[0]),
+            "central": [data_uri(picture) for picture in camera.take(rows.central, longest)]
+            if len(rows.central)
+            else [],
+            "border": [data_uri(picture) for picture in camera.take(rows.border, longest)] if len(rows.border) else [],
+        }
+    return found
+
+
+def atlas(camera: Camera, sample: Sample) -> dict[str, Any] | None:
+    """Return all rows of the sample on one picture; None where they would be too small to be seen."""
+    longest = camera.side(len(sample.rows), ATLAS_BYTES, ATLAS_LONGEST_SIDE)
+    if longest < min(SMALLEST_TILE, max(camera.shape[:2])):
+        return None
+    pictures = camera.take(sample.rows, longest)  # (s, h, w, c)
+    return {
+        "picture": data_uri(sheet(pictures, ATLAS_ACROSS)),
+        "height": pictures.shape[1],
+        "width": pictures.shape[2],
+        "across": ATLAS_ACROSS,
+        "view": shown(camera.view.name),
+    }

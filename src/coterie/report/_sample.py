@@ -1,0 +1,116 @@
+"""The rows that a report looks at: as many for a million rows as for ten thousand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from coterie.arrays import to_host
+from coterie.assignment import assign
+from coterie.explanation import ask_views
+from coterie.threads import count_threads, in_order, one_thread_per_block
+from coterie.views import View, ViewBlock, Views, check_columns, match_views
+
+LEAST_PER_CLUSTER = 12  # rows of a small cluster that are looked at, where it has as many
+SAME_ROWS = 0.95  # share of rows that must get the label of the fit again
+TILE = 512
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the fit says of every row, in host memory."""
+
+    labels: np.ndarray  # (n,)
+    confidence: np.ndarray  # (n,)
+    embedding: np.ndarray | None  # (n, c), where the fit kept it
+
+    @classmethod
+    def of(cls, model: Any, X: Any = None) -> Outcome:
+        """Return a model's outcome; a model that was saved without its rows is asked again."""
+        check_is_fitted(model, "timings_")  # what a fit ends with
+        if hasattr(model, "labels_"):
+            return cls(*to_host((model.labels_, model.confidence_, getattr(model, "embedding_", None))))
+        if X is None:
+            raise ValueError(
+                "This model was loaded from a file without rows, so it has no labels_. "
+                "Pass X, the rows of the fit, or save the model with rows=True."
+            )
+        return cls(*to_host((model.predict(X), model.confidence(X))), None)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of the fit, and what the model makes of them."""
+
+    rows: np.ndarray  # (s,) row numbers, ascending
+    labels: np.ndarray  # (s,)
+    confidence: np.ndarray  # (s,)
+    views: Views | None = None  # all rows; None without X
+    embedding: np.ndarray | None = None  # (s, c)
+    opinions: np.ndarray | None = None  # (s, V): the cluster that each view alone speaks for
+
+
+def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> Sample:
+    """Draw rows, and ask the model about them where X is given."""
+    rows = draw_rows(outcome.labels, model.n_clusters_, size, seed)
+    labels, confidence = outcome.labels[rows], outcome.confidence[rows]
+    if X is None:
+        embedding = None if outcome.embedding is None else outcome.embedding[rows]
+        return Sample(rows, labels, confidence, embedding=embedding)
+    views = match_views(X, model._groups, model.view_names_)
+    check_columns(views, model._shapes)
+    if views.n_rows != len(outcome.labels):
+        raise ValueError(
+            f"X has {views.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
+            "Pass the rows of the fit, in their order."
+        )
+    tiles = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
+    with one_thread_per_block():
+        parts = list(in_order(lambda tile: ask(model, views, tile), tiles, count_threads(model.n_jobs)))
+    embedding, opinions = (np.concatenate(part) for part in zip(*parts, strict=True))
+    same = float(np.mean(assign(embedding, model.cluster_centers_).labels == labels))
+    if same < SAME_ROWS:
+        raise ValueError(
+            f"X does not hold the rows of the fit: only {same:.0%} of those looked at get their label again. "
+            "Pass the rows of the fit, in their order."
+        )
+    return Sample(rows, labels, confidence, views, embedding, opinions)
+
+
+def ask(model: Any, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding of some rows, and the clusters that the views alone put them in."""
+    block = model._row_map.graph_map.connect(to_host(views.read(rows)))
+    return model._row_map.follow(block), ask_views(block, model._row_map, model._view_places)  # (b, c), (b, V)
+
+
+def read_rows(view: View, rows: np.ndarray) -> ViewBlock:
+    """Return some rows of a view, in host memory."""
+    return to_host(view.read(rows))
+
+
+def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> np.ndarray:
+    """Return row numbers, ascending: evenly drawn, and a few more of clusters that would hardly be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.repeat([0, 1], [10_000, 3])
+    >>> rows = draw_rows(labels, 2, 100, seed=0)
+    >>> len(rows), rows[-3:]
+    (103, array([10000, 10001, 10002]))
+    """
+    n = len(labels)
+    if n <= size:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    drawn = rng.choice(n, size, replace=False)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[drawn] = True
+    seen = np.bincount(labels[drawn], minlength=n_clusters)
+    for cluster in np.flatnonzero(seen < LEAST_PER_CLUSTER):
+        rest = np.flatnonzero((labels == cluster) & ~chosen)
+        chosen[rng.permutation(rest)[: LEAST_PER_CLUSTER - seen[cluster]]] = True
+    return np.flatnonzero(chosen)  # (s,)
