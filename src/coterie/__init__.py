@@ -16,7 +16,7 @@ _HOMES = {
     "save": "coterie.saving",
     "suggest_k": "coterie.estimator",
 }
-_ROOMS = ("datasets", "features", "formats", "metrics", "peers")
+_ROOMS = ("datasets", "features", "formats", "metrics", "peers", "plot", "report")
 
 __all__ = [
     "GuidedCoTraining",
@@ -29,12 +29,14 @@ __all__ = [
     "load",
     "metrics",
     "peers",
+    "plot",
+    "report",
     "save",
     "suggest_k",
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, features, formats, metrics, peers
+    from coterie import datasets, features, formats, metrics, peers, plot, report
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 

@@ -137,8 +137,10 @@ def best_at_once(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gener
     """Return the centroids of the best of several runs of k-means, all made side by side, as a GPU likes it."""
     import torch
 
+    from coterie.kernels.cuda import squared_distances
+
     centroids = spread_starts(sample, n_clusters, n_init, rng)  # (runs, k, c)
-    distances = cuda_distances(sample, centroids)  # (runs, n, k)
+    distances = squared_distances(sample, centroids)  # (runs, n, k)
     labels = distances.argmin(dim=2)
     for number in range(MAX_ITER):
         members = torch.nn.functional.one_hot(labels, n_clusters).to(sample.dtype)  # (runs, n, k)
@@ -147,7 +149,7 @@ def best_at_once(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gener
         # An empty group starts anew at the row farthest from its centroid.
         farthest = sample[distances.amin(dim=2).argmax(dim=1)]  # (runs, c)
         centroids = torch.where(counts[:, :, None] > 0, means, farthest[:, None])
-        distances = cuda_distances(sample, centroids)
+        distances = squared_distances(sample, centroids)
         before, labels = labels, distances.argmin(dim=2)
         if number % 5 == 4 and bool((labels == before).all()):  # asking takes longer than a pass
             break
@@ -162,49 +164,27 @@ def spread_starts(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gene
     """
     import torch
 
+    from coterie.kernels.cuda import squared_distances
+
     n_trials = 2 + int(np.log(n_clusters))
     draws = like(rng.random((n_init, n_clusters, n_trials)), sample, "float64")
     numbers = (draws[:, 0, 0] * len(sample)).long().clamp(max=len(sample) - 1)  # (runs,)
     starts = [sample[numbers]]
-    least = cuda_distances(sample, starts[0][:, None])[:, :, 0]  # (runs, n)
+    least = squared_distances(sample, starts[0][:, None])[:, :, 0]  # (runs, n)
     runs = torch.arange(n_init, device=sample.device)
     for c in range(1, n_clusters):
         odds = least.double().cumsum(dim=1)
         numbers = torch.searchsorted(odds, draws[:, c] * odds[:, -1:]).clamp(max=len(sample) - 1)  # (runs, trials)
-        after = torch.minimum(least[:, :, None], cuda_distances(sample, sample[numbers]))  # (runs, n, trials)
+        after = torch.minimum(least[:, :, None], squared_distances(sample, sample[numbers]))  # (runs, n, trials)
         best = after.sum(dim=1).argmin(dim=1)  # (runs,)
         least = after[runs, :, best]
         starts.append(sample[numbers[runs, best]])
     return torch.stack(starts, dim=1)  # (runs, k, c)
 
 
-def cuda_distances(sample: Any, centroids: Any) -> Any:
-    """Return squared distances of all rows to every run's centroids."""
-    from coterie.kernels import cuda
-
-    return cuda.squared_distances(sample, centroids)  # (runs, n, k)
-
-
 def nearest_rows(distances: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return for every cluster the row with the least distance, -1 for an empty one."""
-    if is_tensor(labels):
-        return nearest_tensor_rows(distances, labels, n_clusters)
-    order = np.lexsort((distances, labels))  # by cluster, then by distance
-    firsts = np.searchsorted(labels[order], np.arange(n_clusters))
-    counts = np.bincount(labels, minlength=n_clusters)
-    return np.where(counts > 0, order[np.minimum(firsts, len(order) - 1)], -1)  # (k,)
-
-
-def nearest_tensor_rows(distances: Any, labels: Any, n_clusters: int) -> np.ndarray:
-    """Return for every cluster the row with the least distance, -1 for an empty one."""
-    import torch
-
-    groups = labels.long()
-    least = torch.full((n_clusters,), torch.inf, dtype=distances.dtype, device=labels.device)
-    least.scatter_reduce_(0, groups, distances, "amin")
-    numbers = torch.where(distances == least[groups], torch.arange(len(labels), device=labels.device), len(labels))
-    first = torch.full((n_clusters,), len(labels), device=labels.device).scatter_reduce_(0, groups, numbers, "amin")
-    return to_host(torch.where(first < len(labels), first, -1))  # (k,)
+    return to_host(kernels_of(labels).least_in_group(distances, labels, n_clusters))  # (k,)
 
 
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:

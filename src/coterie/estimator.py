@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -436,6 +437,33 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their embedding."""
         return self.fit(X).transform(X)
+
+    def report(self, path: Any, X: Any = None, **settings: Any) -> Path:
+        """Write what was found as one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        X : like in ``predict``, default=None
+            The rows of the fit. Without them, what needs rows is left out.
+        **settings
+            Like in :func:`coterie.report.write_report`: known labels, ids, images, words, a title.
+
+        Returns
+        -------
+        Path
+        """
+        from coterie.report import write_report
+
+        return write_report(self, path, X, **settings)
+
+    def _html_repr(self) -> str:
+        if not hasattr(self, "timings_"):
+            return super()._html_repr()
+        from coterie.report import html_summary
+
+        return html_summary(self)
 
     @property
     def _n_features_out(self) -> int:

@@ -223,8 +223,9 @@ class GraphMap:
         if search != CONCATENATION:
             return sides[search], self.landmarks[search]
         xp = array_namespace(sides[0].rows)
-        side = Side(xp.concat([side.rows for side in sides], axis=1), sum(side.norms for side in sides), gaps=False)
-        return side, self.all_landmarks
+        rows = xp.concat([side.rows for side in sides], axis=1)  # (b, sum of d)
+        norms = xp.sum(xp.stack([side.norms for side in sides]), axis=0)  # (b,)
+        return Side(rows, norms, gaps=False), self.all_landmarks
 
     @cached_property
     def all_landmarks(self) -> LandmarkRows:

@@ -130,8 +130,15 @@ def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray) ->
     """Return for every group the member nearest to its mean; the first one among equals."""
     gaps = np.empty(len(rows))
     _numba.distance_to_group(rows, labels, means, gaps)
-    order = np.lexsort((gaps, labels))  # by group, then by distance from its mean
-    return order[np.searchsorted(labels[order], np.arange(len(means)))]
+    return least_in_group(gaps, labels, len(means))
+
+
+def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return for every group the member with the least value, the first one among equals; -1 for an empty group."""
+    order = np.lexsort((values, labels))  # by group, then by value
+    firsts = np.searchsorted(labels[order], np.arange(n_groups))
+    counts = np.bincount(labels, minlength=n_groups)
+    return np.where(counts > 0, order[np.minimum(firsts, len(order) - 1)], -1)  # (groups,)
 
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:

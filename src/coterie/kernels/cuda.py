@@ -331,14 +331,20 @@ def add_groups(rows: Any, labels: Any, sums: Any, counts: Any) -> None:
 
 def nearest_in_group(rows: Any, labels: Any, means: Any) -> Any:
     """Return for every group the member nearest to its mean; the first one among equals."""
+    gaps = ((rows - means[labels.long()]).double() ** 2).sum(dim=1)  # (n,)
+    return least_in_group(gaps, labels, len(means))
+
+
+def least_in_group(values: Any, labels: Any, n_groups: int) -> Any:
+    """Return for every group the member with the least value, the first one among equals; -1 for an empty group."""
     import torch
 
-    gaps = ((rows - means[labels.long()]).double() ** 2).sum(dim=1)  # (n,)
-    least = torch.full((len(means),), torch.inf, dtype=gaps.dtype, device=rows.device)
-    least.scatter_reduce_(0, labels.long(), gaps, "amin")
-    first = torch.full((len(means),), len(rows), device=rows.device)
-    number = torch.where(gaps == least[labels.long()], torch.arange(len(rows), device=rows.device), len(rows))
-    return first.scatter_reduce_(0, labels.long(), number, "amin")
+    groups, n = labels.long(), len(labels)
+    least = torch.full((n_groups,), torch.inf, dtype=values.dtype, device=labels.device)
+    least.scatter_reduce_(0, groups, values, "amin")
+    numbers = torch.where(values == least[groups], torch.arange(n, device=labels.device), n)
+    first = torch.full((n_groups,), n, device=labels.device).scatter_reduce_(0, groups, numbers, "amin")
+    return torch.where(first < n, first, -1)  # (groups,)
 
 
 def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
