@@ -191,6 +191,7 @@ def tables(
     """
     from coterie.bench import landmarks_figure, read_records, rewrite_tables, tables_of
     from coterie.bench.choosing import choosing_table
+    from coterie.bench.gpu import gpu_table, read_lines
     from coterie.bench.steadiness import steadiness_table
     from coterie.bench.tables import latex as as_latex
 
@@ -199,6 +200,9 @@ def tables(
     chosen = read_records(results / "choosing_k.jsonl")
     if chosen:
         found["choosing_k"] = choosing_table(chosen)
+    measured = read_lines(results / "gpu.jsonl")
+    if measured:
+        found["gpu"] = gpu_table(measured)
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)
