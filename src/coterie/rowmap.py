@@ -181,7 +181,8 @@ class GraphMap:
             distances = {v: squared_distances(side.rows, side.norms, self.landmarks[v]) for v, side in sides.items()}
         with watch("neighbours"):
             if CONCATENATION in self.searches:
-                distances[CONCATENATION] = concatenate_distances(list(distances.values()))
+                gaps = any(side.gaps for side in sides.values())
+                distances[CONCATENATION] = concatenate_distances(list(distances.values()), gaps)
             parts: dict[int, Block] = {}
             for search, numbers in self.searches.items():
                 kernels = kernels_of(distances[search])
@@ -374,18 +375,20 @@ def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -
     return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)
 
 
-def concatenate_distances(distances: list[np.ndarray]) -> np.ndarray:
+def concatenate_distances(distances: list[np.ndarray], gaps: bool) -> np.ndarray:
     """Return squared distances over all views side by side: the views' sum.
 
-    Where a row or a landmark lacks views, the sum over those that both have stands for all of them.
+    Where a row or a landmark lacks views (``gaps``), the sum over those that both have stands for all of them.
     """
     xp = array_namespace(distances[0])
-    stacked = xp.stack(distances)  # (V, b, p)
-    total = xp.sum(stacked, axis=0)  # (b, p)
-    if bool(xp.all(xp.isfinite(total))):
+    if not gaps:
+        total = distances[0] + distances[1]  # (b, p)
+        for more in distances[2:]:
+            total += more
         return total
+    stacked = xp.stack(distances)  # (V, b, p)
     known = xp.isfinite(stacked)
-    counts = xp.astype(xp.sum(xp.astype(known, total.dtype), axis=0), total.dtype)  # (b, p)
+    counts = xp.sum(xp.astype(known, stacked.dtype), axis=0)  # (b, p)
     total = xp.sum(xp.where(known, stacked, xp.zeros_like(stacked)), axis=0)
     scaled = total * (len(distances) / xp.where(counts > 0, counts, xp.ones_like(counts)))
     return xp.where(counts > 0, scaled, xp.full_like(scaled, np.inf))

@@ -34,9 +34,8 @@ def finish_distances(products, row_norms, landmark_norms):
             products[i, j] = max(value, 0)
 
 
-# Rows of distances are looked through so many at a time: most such stretches hold no near landmark.
-STRETCH = 32
-BISECTIONS = 40
+BISECTIONS = 60
+TINY = 1e-30
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -49,24 +48,22 @@ def count_within(values, bound):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def bound_of_smallest(values, q):
-    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting."""
-    low = high = values[0]
-    for j in range(values.shape[0]):
-        low, high = min(low, values[j]), max(high, values[j])
-    enough = q + max(2, q // 4)
-    half = values.dtype.type(0.5)
+def bound_of_smallest(values, q, guess):
+    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting.
+
+    Values are not negative. The search begins at ``guess``, goes up in twos and then halves what is left.
+    """
+    number = values.dtype.type
+    low, high, middle = number(0), number(np.inf), guess
     for _ in range(BISECTIONS):
-        middle = low + (high - low) * half
-        if not np.isfinite(middle):
-            break
         count = count_within(values, middle)
         if count < q:
             low = middle
         else:
             high = middle
-            if count <= enough:
+            if count <= q + (q + 2 if q < 24 else q // 4):  # what is too much must be sorted, at q steps each
                 break
+        middle = low + (high - low) * number(0.5) if np.isfinite(high) else max(low, number(TINY)) * number(2)
     return high
 
 
@@ -79,23 +76,24 @@ def smallest(distances, indices, values):
     n, p = distances.shape
     q = indices.shape[1]
     best = np.empty(q, dtype=distances.dtype)
-    where = np.empty(q, dtype=np.int64)
+    where = np.empty(q, dtype=np.int32)
+    near = np.empty(p, dtype=np.int32)
+    bound = distances[0, 0]  # rows are much like the row before: a wrong guess costs time, and changes nothing
     for i in range(n):
-        bound = bound_of_smallest(distances[i], q)
-        found = 0
-        for start in range(0, p, STRETCH):
-            stretch = distances[i, start : min(start + STRETCH, p)]
-            if count_within(stretch, bound) == 0:
+        row = distances[i]
+        bound = bound_of_smallest(row, q, bound if np.isfinite(bound) else row[0])
+        n_near = 0
+        for j in range(p):  # without a branch, which could not be foretold
+            near[n_near] = j
+            n_near += row[j] <= bound
+        for found in range(n_near):
+            value, at = row[near[found]], min(found, q - 1)
+            if found >= q and value >= best[q - 1]:
                 continue
-            for j in range(stretch.shape[0]):
-                value = stretch[j]
-                if value <= bound and (found < q or value < best[q - 1]):
-                    at = min(found, q - 1)
-                    while at > 0 and best[at - 1] > value:
-                        best[at], where[at] = best[at - 1], where[at - 1]
-                        at -= 1
-                    best[at], where[at] = value, start + j
-                    found += 1
+            while at > 0 and best[at - 1] > value:
+                best[at], where[at] = best[at - 1], where[at - 1]
+                at -= 1
+            best[at], where[at] = value, near[found]
         for t in range(q):
             values[i, t], indices[i, t] = best[t], where[t]
 
