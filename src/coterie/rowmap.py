@@ -15,6 +15,7 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, to_device, to_host
 from coterie.kernels import is_tensor, kernels_of
+from coterie.kernels.cpu import row_product
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
 
@@ -366,10 +367,9 @@ def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
 
 def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
     """Return squared distances between rows and landmarks; infinite where either lacks the view."""
-    if len(norms) == 1 and isinstance(rows, np.ndarray):
-        # BLAS takes another path for a lone row, which rounds otherwise: ties would be broken otherwise too.
-        rows = np.repeat(rows, 2, axis=0)
-    products = (rows @ landmarks.columns)[: len(norms)]  # (b, p)
+    products = (
+        row_product(rows, landmarks.columns) if isinstance(rows, np.ndarray) else rows @ landmarks.columns
+    )  # (b, p)
     if sparse.issparse(products):
         products = products.toarray()
     return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)

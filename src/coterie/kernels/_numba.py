@@ -215,21 +215,7 @@ def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def embed(indices, weights, bounds, bases, rotation, embedding):
-    """Write u*_i = sum_g e^g_i R^g, each e^g_i of length one, to ``embedding``; ``rotation`` is graphs x r x k."""
-    r, k = rotation.shape[1], rotation.shape[2]
-    part = np.empty(r, dtype=bases.dtype)
-    for i in range(indices.shape[0]):
-        embedding[i, :] = 0
-        for g in range(bounds.shape[0] - 1):
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], True, part)
-            for a in range(r):
-                for c in range(k):
-                    embedding[i, c] += part[a] * rotation[g, a, c]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def embed_linear(indices, weights, bounds, merged, embedding):
+def embed(indices, weights, bounds, merged, embedding):
     """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x k."""
     k = embedding.shape[1]
     for i in range(indices.shape[0]):

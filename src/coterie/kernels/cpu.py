@@ -75,12 +75,17 @@ def embed(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, rotation: np.ndarray | None
 ) -> np.ndarray:
     """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
-    rows = np.empty((len(indices), (bases if rotation is None else rotation).shape[2]), dtype=bases.dtype)
-    if rotation is None:
-        _numba.embed_linear(indices, weights, bounds, bases, rows)
-    else:
-        _numba.embed(indices, weights, bounds, bases, rotation, rows)
+    if rotation is not None:
+        stacked = project(indices, weights, bounds, bases, True)  # (b, G r)
+        return row_product(stacked, rotation.reshape(-1, rotation.shape[2]))  # (b, k)
+    rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
+    _numba.embed(indices, weights, bounds, bases, rows)
     return rows  # (b, k)
+
+
+def row_product(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return ``rows @ columns``, rounded for a lone row as for one of many: BLAS takes another path for it."""
+    return rows @ columns if len(rows) != 1 else (np.repeat(rows, 2, axis=0) @ columns)[:1]
 
 
 def guide(
