@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -14,8 +14,10 @@ from typing import Any
 
 from coterie.bench.data import MissingDataError
 from coterie.bench.measure import die_with_parent, measure
-from coterie.bench.records import append_record, read_records, record_key
+from coterie.bench.records import Record, append_record, read_records, record_key
 from coterie.bench.suites import Run
+
+Measure = Callable[[Any, str | None], Record]  # a run and the data folder -> its record
 
 
 @dataclass
@@ -34,6 +36,8 @@ def run_all(
     *,
     data_home: str | os.PathLike[str] | None = None,
     jobs: int = 1,
+    measure: Measure = measure,
+    again: bool = False,
     progress: bool = True,
 ) -> Summary:
     """Measure the runs that the results do not hold yet, and add each as soon as it is done.
@@ -47,22 +51,32 @@ def run_all(
         Where data sets lie; None is as in :func:`coterie.datasets.load_views`.
     jobs : int
         Runs at a time. More than one disturbs the times.
+    measure : function
+        Makes a record of a run, in the child process.
+    again : bool
+        Whether to measure those too that the results hold.
     progress : bool
         Whether to show a bar on standard error.
     """
     results = Path(results)
-    known = {record_key(record) for record in read_records(results)}
+    known = set() if again else {record_key(record) for record in read_records(results)}
     todo = [run for run in runs if run.key() not in known]
     summary = Summary(known=len(runs) - len(todo))
     home = None if data_home is None else str(data_home)
     with bar(len(runs), summary.known, progress) as advance:
         while todo:
-            todo = run_until_break(todo, results, home, jobs, summary, advance)
+            todo = run_until_break(todo, results, home, jobs, measure, summary, advance)
     return summary
 
 
 def run_until_break(
-    todo: list[Run], results: Path, home: str | None, jobs: int, summary: Summary, advance: Any
+    todo: list[Run],
+    results: Path,
+    home: str | None,
+    jobs: int,
+    measure: Measure,
+    summary: Summary,
+    advance: Any,
 ) -> list[Run]:
     """Measure runs until none is left, or a worker dies; return those that were not begun."""
     waiting = list(todo)

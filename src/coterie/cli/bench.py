@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from coterie.bench import Summary
 
 app = typer.Typer(
     name="bench",
@@ -168,6 +173,44 @@ def landmarks(
 
 
 @app.command()
+def speed(
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this part: mnist, rows, predict, peers, million, start; may be given several times."),
+    ] = None,
+    data_home: DataHome = None,
+    results: Results = RESULTS,
+    again: Annotated[
+        bool, typer.Option(help="Measure what the results hold too; tables show what was measured last.")
+    ] = False,
+    quick: Annotated[bool, typer.Option(help="Few rows, in a file of their own: a rehearsal without files.")] = False,
+) -> None:
+    """Time fits, predictions and new processes, in units of the one product that no fit can avoid.
+
+    Examples:
+
+    * `coterie bench speed --quick` rehearses in a minute or two.
+
+    * `coterie bench speed --part mnist --part predict` needs MNIST alone.
+
+    * `coterie bench speed --part rows --again` measures anew, after a change of the code.
+    """
+    from coterie.bench import read_records, run_speed, speed_tables
+    from coterie.bench.speed import FULL, PARTS, QUICK
+
+    file = results / ("speed-quick.jsonl" if quick else "speed.jsonl")
+    with stoppable(file):
+        try:
+            sizes = QUICK if quick else FULL
+            summary = run_speed(part or list(PARTS), file, data_home=data_home, sizes=sizes, again=again)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    for table in speed_tables(read_records(file)).values():
+        show(table)
+    report(summary, file)
+
+
+@app.command()
 def tables(
     results: Results = RESULTS,
     write: Annotated[
@@ -189,14 +232,14 @@ def tables(
 
     * `coterie bench tables --latex paper/` adds files for LaTeX.
     """
-    from coterie.bench import landmarks_figure, read_records, rewrite_tables, tables_of
+    from coterie.bench import landmarks_figure, read_records, rewrite_tables, speed_tables, tables_of
     from coterie.bench.choosing import choosing_table
     from coterie.bench.gpu import gpu_table, read_lines
     from coterie.bench.steadiness import steadiness_table
     from coterie.bench.tables import latex as as_latex
 
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard", "robustness")}
-    found = tables_of(records)
+    found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
     chosen = read_records(results / "choosing_k.jsonl")
     if chosen:
         found["choosing_k"] = choosing_table(chosen)
@@ -249,16 +292,28 @@ def run_suite(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    try:
+    with stoppable(file):
         summary = run_all(runs, file, data_home=data_home, jobs=jobs)
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped. What was measured is in {file}; the same command goes on.", err=True)
-        raise typer.Exit(130) from None
     records = read_records(file)
     for table in tables_of({suite: records}).values():
         show(table)
     if suite == "landmarks" and records:
         typer.echo(f"Figure: {landmarks_figure(records, file.with_suffix('.png'))}")
+    report(summary, file)
+
+
+@contextmanager
+def stoppable(file: Path) -> Iterator[None]:
+    """Say how to go on if somebody stops what is being measured."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. What was measured is in {file}; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+
+
+def report(summary: Summary, file: Path) -> None:
+    """Say what was measured, what was left out and what failed."""
     typer.echo(f"{summary.measured} measured, {summary.known} known before: {file}")
     for reason in summary.missing.values():
         typer.echo(f"Left out, {reason}", err=True)
