@@ -26,6 +26,7 @@ RANK_TOLERANCE = 1e-10
 ITERATE_FROM = 400
 FEW = 16
 FILTERS = 30
+MOST_GROWTH = {4: 12.0, 8: 30.0}  # log, by bytes of a number
 PATIENCE = 4  # a full reduction costs about as much as so many filters; on a GPU, far more
 DEGREE = 10
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # by bytes of a number: what is left of M v - lambda v
@@ -198,9 +199,12 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
     xp = array_namespace(matrix)
     half = cut / 2
+    # An eigenvalue of 1 grows like exp(degree * steepness). Beyond what the precision can tell apart, nothing is gained.
+    steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
+    degree = int(np.clip(MOST_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
     before, now = block, (image - half * block) / half
     doubled = (2 / half) * matrix - 2 * xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
-    for _ in range(DEGREE - 1):
+    for _ in range(degree - 1):
         before, now = now, doubled @ now - before
         if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which is too much for float32
             scale = xp.max(xp.abs(now))
