@@ -199,7 +199,7 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
     xp = array_namespace(matrix)
     half = cut / 2
-    # An eigenvalue of 1 grows like exp(degree * steepness). Beyond what the precision can tell apart, nothing is gained.
+    # An eigenvalue of 1 grows like exp(degree * steepness). More than the precision can tell apart gains nothing.
     steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
     degree = int(np.clip(MOST_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
     before, now = block, (image - half * block) / half
