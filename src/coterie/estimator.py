@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,11 @@ from coterie.explanation import ask_views, cluster_agreement, view_places
 from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
 from coterie.kernels import is_tensor
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
+from coterie.places import as_given, explain_memory, place_views, rows_of
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress, Stopwatch
 from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, host_block, take_rows, unit_embedding
 from coterie.rows import Rows
-from coterie.rows.cuda import CudaRows
-from coterie.rows.memory import MemoryRows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.stability import landmark_stability
 from coterie.threads import count_threads, one_thread_per_block
@@ -49,10 +47,6 @@ from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_colum
 
 # What a fit does not always leave behind, and must not be mistaken for its own where an earlier one did.
 LEFT_OVER = ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_", "stability_", "cluster_stability_")
-
-BLOCK_ROWS = 8192
-DEVICE_BLOCK_ROWS = 2**20
-STREAMED_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -676,11 +670,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         )
 
     def _rows(self, views: Views) -> Rows:
-        size = self.block_size or (block_size(views.n_rows) if views.device is None else device_block_size(views))
-        ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
-        if views.device is not None:
-            return CudaRows(ranges, n_rows=views.n_rows)
-        return MemoryRows(ranges, n_rows=views.n_rows, n_threads=count_threads(self.n_jobs))
+        return rows_of(views, self.block_size, count_threads(self.n_jobs))
 
     def _weigh(self, views: Views) -> np.ndarray:
         """Return the weight that every view starts with, and behind them that of the concatenation."""
@@ -854,85 +844,6 @@ def count_zero_rows(block: np.ndarray, total: list[int]) -> None:
 def scales(n_neighbors: Any) -> list[Any]:
     """Return the numbers of neighbours as a list."""
     return list(n_neighbors) if isinstance(n_neighbors, list | tuple | np.ndarray) else [n_neighbors]
-
-
-def block_size(n_rows: int) -> int:
-    """Return rows per block: enough blocks to share among cores, large enough to be worth a call."""
-    return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
-
-
-def device_block_size(views: Views) -> int:
-    """Return rows per block on a device: many, but of rows in host memory so few that copies and work overlap."""
-    if all(is_tensor(view.data) for view in views):
-        return DEVICE_BLOCK_ROWS
-    row_bytes = sum(view.n_columns * view.data.dtype.itemsize for view in views)
-    return int(np.clip(STREAMED_BYTES // max(row_bytes, 1), 2**13, DEVICE_BLOCK_ROWS))
-
-
-def place_views(views: Views, device: Any) -> Views:
-    """Return the views with the device on which they are worked on: None is this machine's cores.
-
-    "auto" is the GPU that a view lies on, and the cores where none does.
-    """
-    homes = {str(view.data.device) for view in views if is_tensor(view.data)}
-    if len(homes) > 1:
-        raise ValueError(f"The views lie on different devices: {', '.join(sorted(homes))}. Bring them to one of them.")
-    if device == "auto":
-        return replace(views, device=next(iter(homes), None))
-    if device == "cpu":
-        return replace(views, views=tuple(replace(view, data=to_host(view.data)) for view in views))
-    return replace(views, device=check_device(device))
-
-
-def check_device(device: Any) -> str:
-    """Return the name of a device that torch can work on."""
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise ImportError('device="cuda" needs torch and triton: pip install coterie[gpu].') from error
-    try:
-        torch.zeros(1, device="cpu" if device == "torch" else device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f'device={device!r} cannot be used: {reason}. Use device="cpu", or "auto".') from error
-    return "cpu" if device == "torch" else str(device)
-
-
-def as_given(found: Any, X: Any) -> Any:
-    """Return rows in the kind of array that X holds: tensors for tensors, NumPy arrays for all else."""
-    tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
-    given = next((table for table in tables if is_tensor(table)), None)
-    if given is None:
-        return to_host(found)
-    import torch
-
-    return torch.as_tensor(found, device=given.device)
-
-
-@contextmanager
-def explain_memory(views: Views) -> Iterator[None]:
-    """Turn a GPU's lack of memory into an error that says what would do."""
-    try:
-        yield
-    except MemoryError as error:
-        raise error
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
-            raise
-        import torch
-
-        _, whole = torch.cuda.mem_get_info(views.device)
-        message = str(error).split(". ")[1]  # how much was asked for
-    else:
-        return
-    torch.cuda.empty_cache()
-    columns = sum(view.n_columns for view in views)
-    raise MemoryError(
-        f"The GPU's {whole / 1e9:.0f} GB do not do for this fit of {views.n_rows} rows ({message}). A block takes "
-        f"about {16 * columns} bytes a row while neighbours are looked for: pass block_size below {DEVICE_BLOCK_ROWS}. "
-        "What is kept takes 6 bytes a neighbour, graph and row: pass fewer n_neighbors, or fewer graphs "
-        '(concatenation=False). Rows in host memory (device="cuda") come to the card one block at a time.'
-    )
 
 
 def describe(number: int, line: Round) -> str:

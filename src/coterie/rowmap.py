@@ -367,9 +367,8 @@ def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
 
 def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
     """Return squared distances between rows and landmarks; infinite where either lacks the view."""
-    products = (
-        row_product(rows, landmarks.columns) if isinstance(rows, np.ndarray) else rows @ landmarks.columns
-    )  # (b, p)
+    dense = isinstance(rows, np.ndarray)
+    products: Table = row_product(rows, landmarks.columns) if dense else rows @ landmarks.columns  # (b, p)
     if sparse.issparse(products):
         products = products.toarray()
     return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)
