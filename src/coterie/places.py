@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import to_host
+from coterie.arrays import array_namespace, to_host
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
 from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
-from coterie.views import RowRange, Views
+from coterie.views import RowRange, Views, lies_on_gpu
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
@@ -74,14 +74,16 @@ def check_device(device: Any) -> str:
 
 
 def as_given(found: Any, X: Any) -> Any:
-    """Return rows in the kind of array that X holds: tensors for tensors, NumPy arrays for all else."""
+    """Return rows in the kind of array that X holds on a GPU (torch, CuPy, JAX) or as tensors; else as NumPy arrays."""
     tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
-    given = next((table for table in tables if is_tensor(table)), None)
+    given = next((table for table in tables if is_tensor(table) or lies_on_gpu(table)), None)
     if given is None:
         return to_host(found)
-    import torch
+    if is_tensor(given):
+        import torch
 
-    return torch.as_tensor(found, device=given.device)
+        return torch.as_tensor(found, device=given.device)
+    return array_namespace(given).from_dlpack(found)
 
 
 @contextmanager

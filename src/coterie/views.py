@@ -289,6 +289,11 @@ def check_overlap(views: Views, n_clusters: int) -> None:
         )
 
 
+def lies_on_gpu(table: Any) -> bool:
+    """Whether an array of any library lies in a GPU's memory."""
+    return hasattr(table, "__dlpack_device__") and table.__dlpack_device__()[0] == CUDA
+
+
 def is_file_table(table: Any) -> bool:
     """Whether a table lies in a file and is read block by block (:mod:`coterie.formats`)."""
     return type(table).__module__.startswith("coterie.formats")
@@ -451,7 +456,7 @@ def _is_nan(values: Any) -> np.ndarray:
 
 def _as_device_tensor(label: str, table: Any) -> Any | None:
     """Return what lies on a GPU (torch, or CuPy and JAX by DLPack) as a tensor where it lies; None for all else."""
-    if not hasattr(table, "__dlpack_device__") or table.__dlpack_device__()[0] != CUDA:
+    if not lies_on_gpu(table):
         return None
     import torch
 
