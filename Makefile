@@ -49,4 +49,4 @@ docs: .venv/docs
 	touch $@ .venv/demo
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build docs/gallery

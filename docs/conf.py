@@ -1,6 +1,9 @@
 """Settings of the manual."""
 
 import doctest
+from importlib.util import find_spec
+
+from sphinx.util import logging
 
 from coterie import __version__
 
@@ -15,9 +18,10 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}  # the gallery's pages are made as .rst
+exclude_patterns = ["_build", "examples"]
 nitpicky = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
@@ -37,3 +41,22 @@ html_theme = "furo"
 html_title = f"Coterie {release}"
 html_copy_source = False
 html_show_sphinx = False
+
+# Scripts of examples/ run when the manual is built. One whose package is missing is shown, and not run.
+NEEDED = {"plot_3_cells": "mudata"}
+NOT_RUN = {script: package for script, package in NEEDED.items() if find_spec(package) is None}
+for script, package in NOT_RUN.items():
+    logging.getLogger(__name__).info("%s.py is not run: it needs pip install %s", script, package)
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": rf"/(?!(?:{'|'.join(NOT_RUN)})\.py)plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "ignore_repr_types": r"matplotlib|'list'|'tuple'",
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "doc_module": ("coterie",),
+}

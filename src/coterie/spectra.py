@@ -1,4 +1,4 @@
-"""The small eigenproblems: p x p for a graph, Gk x Gk for the consensus. Always float64, always on the host."""
+"""The small eigenproblems: p x p for a graph, where its rows are; Gk x Gk for the consensus, in float64 on the host."""
 
 from __future__ import annotations
 
