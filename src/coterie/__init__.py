@@ -16,7 +16,7 @@ _HOMES = {
     "save": "coterie.saving",
     "suggest_k": "coterie.estimator",
 }
-_ROOMS = ("datasets", "features", "formats", "metrics", "peers", "plot", "report")
+_ROOMS = ("datasets", "features", "formats", "metrics", "peers", "plot", "report", "tl")
 
 __all__ = [
     "GuidedCoTraining",
@@ -33,10 +33,11 @@ __all__ = [
     "report",
     "save",
     "suggest_k",
+    "tl",
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, features, formats, metrics, peers, plot, report
+    from coterie import datasets, features, formats, metrics, peers, plot, report, tl
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 

@@ -125,7 +125,7 @@ class Views(Sequence[View]):
     @property
     def complete(self) -> bool:
         """Whether every row has every view."""
-        return all(view.positions is None for view in self.views)
+        return all(view.positions is None or bool((view.positions >= 0).all()) for view in self.views)
 
     def presence(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Which of the given rows has which view."""

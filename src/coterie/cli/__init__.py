@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from coterie.cli import bench, compare, convert, demo, describe, fit, predict, suggest
@@ -10,7 +12,6 @@ from coterie.cli.session import Commands
 app = typer.Typer(
     name="coterie",
     cls=Commands,
-    help="Cluster rows that are seen through several views.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     add_completion=True,
@@ -25,14 +26,33 @@ app.command("demo")(demo.demo)
 app.add_typer(bench.app, name="bench")
 
 
-@app.callback()
-def options(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
-    """Cluster rows that are seen through several views."""
-    if version:
+def show_version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
         from coterie import __version__
 
         typer.echo(f"coterie {__version__}")
         raise typer.Exit()
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=show_version)
+    ] = False,
+) -> None:
+    """Cluster rows that are seen through several views.
+
+    Files go in; labels, a model and a report come out:
+
+    * `coterie fit pixels.npy hog.parquet -k 10 --labels out.csv --model digits.coterie`
+
+    * `coterie predict digits.coterie new_*.npy --labels new.csv`
+
+    * `coterie demo` needs no files at all.
+
+    Exit codes: 0 is success, 2 bad input or usage, 130 Ctrl-C, and 1 a fault of Coterie.
+    """
 
 
 def main() -> None:

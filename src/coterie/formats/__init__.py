@@ -17,6 +17,7 @@ _HOMES = {
     "open_views": "coterie.formats.opening",
     "open_writer": "coterie.formats.writing",
     "write_table": "coterie.formats.writing",
+    "write_views": "coterie.formats.converting",
 }
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "open_views",
     "open_writer",
     "write_table",
+    "write_views",
 ]
 
 if TYPE_CHECKING:
+    from coterie.formats.converting import write_views
     from coterie.formats.errors import FormatError
     from coterie.formats.matching import match_rows
     from coterie.formats.opening import open_table, open_target, open_views

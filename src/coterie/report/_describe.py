@@ -54,6 +54,7 @@ def describe(
     images: Mapping[str, Sequence[int]] | None = None,
     words: Mapping[str, Any] | None = None,
     title: str | None = None,
+    options: Mapping[str, Any] | None = None,
     sample: int = 4000,
     random_state: int = 0,
 ) -> dict[str, Any]:
@@ -77,6 +78,8 @@ def describe(
         Views that are words, with the word of every column: a list, or a dict from words to column numbers.
     title : str, default=None
         Heading of the report.
+    options : dict, default=None
+        How the fit was started, such as the options of a command; shown with the settings.
     sample : int, default=4000
         Rows to look at, at most 10,000; a few more where clusters are small.
     random_state : int, default=0
@@ -117,6 +120,7 @@ def describe(
         "title": shown(title, 120) if title else "Clustering report",
         "data": describe_data(model, outcome, drawn),
         "settings": describe_settings(model),
+        "options": None if options is None else describe_options(options),
         "clusters": describe_clusters(model, outcome, drawn, looks, names, known),
         "embedding": describe_embedding(drawn, looks, names, known, check_columns_to_show(columns, n), random_state),
         "views": describe_views(model, drawn),
@@ -232,6 +236,11 @@ def describe_settings(model: Any) -> list[dict[str, Any]]:
         text, usual = in_words(value), in_words(defaults.get(name))
         lines.append({"name": name, "value": text, "default": usual, "changed": text != usual})
     return sorted(lines, key=lambda line: not line["changed"])
+
+
+def describe_options(options: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return how the fit was started."""
+    return [{"name": shown(name), "value": shown(value, 500)} for name, value in options.items()]
 
 
 def in_words(value: Any) -> str:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from coterie.datasets._home import written_whole
 from coterie.report._colours import PALETTE, RAMP, SHAPES, colour_of, shape_of
 from coterie.report._describe import describe
 
@@ -68,9 +69,10 @@ def write_json(model: Any, path: str | os.PathLike[str], X: Any = None, **settin
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a file as a whole, in UTF-8."""
+    """Write a file as a whole, in UTF-8: it takes its name only when it is complete."""
     path = Path(path)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    with written_whole(path) as file:
+        file.write(text.encode("utf-8"))
     return path
 
 

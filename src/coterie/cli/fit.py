@@ -1,0 +1,233 @@
+"""``coterie fit``: views in; labels, a model and a report out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli import options as opt
+from coterie.cli.session import Voice, cell
+from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, work_on, write_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+    from coterie import GuidedCoTraining
+
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option("--labels", help="Write labels: .csv, .parquet, .npy, .npz, .json, ...", rich_help_panel=opt.FILES),
+]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option("--model", help="Write the model, for `coterie predict`.", rich_help_panel=opt.FILES),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write a report: .html, or its data as .json.", rich_help_panel=opt.FILES),
+]
+Embedding = Annotated[
+    Path | None,
+    typer.Option("--embedding", help="Write each row's place in the augmented view.", rich_help_panel=opt.FILES),
+]
+Confidence = Annotated[
+    bool, typer.Option("--confidence", help="Write how sure each label is, beside it.", rich_help_panel=opt.FILES)
+]
+Images = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--image",
+        metavar="VIEW=HxW[xC]",
+        help="A view of images, to be shown in the report (repeat).",
+        rich_help_panel=opt.FILES,
+    ),
+]
+
+
+def fit(
+    ctx: typer.Context,
+    views: opt.ViewFiles,
+    clusters: opt.Clusters = "auto",
+    labels: LabelsFile = None,
+    model: ModelFile = None,
+    report: ReportFile = None,
+    embedding: Embedding = None,
+    confidence: Confidence = False,
+    image: Images = None,
+    target: opt.TargetFile = None,
+    id_column: opt.IdColumn = None,
+    config: opt.Config = None,
+    seed: opt.Seed = 0,
+    landmarks: opt.Landmarks = None,
+    neighbors: opt.Neighbors = None,
+    scaling: opt.Scaling = None,
+    metric: opt.Metric = None,
+    weights: opt.Weights = None,
+    published: opt.Published = False,
+    max_iter: opt.MaxIter = None,
+    setting: opt.Setting = None,
+    device: opt.Device = None,
+    jobs: opt.Jobs = None,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Cluster rows that are seen through several views.
+
+    Every file is a view; rows are matched by id where files have ids, else by position. Nothing need be scaled first.
+
+    Examples:
+
+    * `coterie fit pixels.npy hog.parquet text.npz -k 10 --labels out.parquet --model digits.coterie --report digits.html`
+
+    * `coterie fit rna=cells.h5mu::rna protein=cells.h5mu::prot --labels out.csv --confidence` looks for the number of clusters.
+
+    * `coterie fit people.csv[age,income] visits=visits.csv[2:] --id-column person -k 4 --labels out.csv`
+
+    * `coterie fit digits.npz -k 10 --target digits.npz::y --json` compares with known labels.
+
+    * `coterie fit --config run.toml --seed 1` takes everything else from a file.
+    """  # noqa: E501
+    voice = Voice.of(ctx)
+    opened = open_files(views, id_column)
+    estimator = opt.make_model(ctx.params).set_params(store_embedding=embedding is not None)
+    check_one_column(labels, confidence)
+    check_outputs([labels, embedding], [model, report], opened.files.values())
+    shapes = parse_images(image or [])
+    check_report(report)
+    known = read_target(target, id_column, opened)
+    started = time.perf_counter()
+    with voice.bar(f"fitting {opened.n_rows:,} rows"):
+        opened, estimator = work_on(opened, estimator.fit)
+    seconds = time.perf_counter() - started
+    found: dict[str, Any] = {
+        "command": "fit",
+        "rows": opened.n_rows,
+        "clusters": estimator.n_clusters_,
+        "sizes": cluster_sizes(estimator),
+        "views": describe_views(estimator, opened),
+        "scores": None if known is None else scores(known, estimator.labels_),
+        "seconds": seconds,
+        "files": {},
+        "config": opt.recorded(ctx),
+    }
+    write_outputs(estimator, opened, found, ctx.params)
+    if report is not None:
+        from coterie.report import write_json, write_report
+
+        write = write_json if report.suffix.lower() == ".json" else write_report
+        settings = {"target": known, "ids": opened.ids, "images": shapes, "options": found["config"]}
+        write(estimator, report, opened.tables, **settings)
+        found["files"]["report"] = str(report)
+    voice.result(found, lambda console: show(console, found))
+    if not found["files"]:
+        voice.note("Nothing was written. Add --labels out.csv, --model m.coterie or --report r.html.")
+
+
+def read_target(path: str | None, id_column: str | None, opened: OpenedViews) -> np.ndarray | None:
+    """Return the known labels of the rows; their file need not have the column of ids."""
+    if path is None:
+        return None
+    from coterie.formats import open_target
+    from coterie.formats.opening import family_of, files_of, parse_spec
+
+    first = files_of(parse_spec(path).path)[0]
+    target = open_target(path, id_column=id_column if family_of(first).has_columns else None)
+    return target.for_rows(opened.ids, opened.n_rows)  # (n,)
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a report for which the library is missing, before the work."""
+    if path is not None and path.suffix.lower() != ".json":
+        from coterie.report._page import environment
+
+        environment()
+
+
+def cluster_sizes(estimator: GuidedCoTraining) -> list[int]:
+    """Return the number of rows in every cluster."""
+    import numpy as np
+
+    return np.bincount(estimator.labels_, minlength=estimator.n_clusters_).tolist()
+
+
+def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
+    """Return what each view is and what it counted, as plain data."""
+    return {
+        name: {
+            **facts,
+            "preparation": estimator.preparation_[name],
+            "weight": estimator.view_weights_.get(name),
+            "agreement": estimator.agreement_.get(name),
+        }
+        for name, facts in opened.describe().items()
+    }
+
+
+def write_outputs(
+    estimator: GuidedCoTraining, opened: OpenedViews, found: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """Write the files of rows and the model, each whole, and note where they are."""
+    files = found["files"]
+    if (path := asked["labels"]) is not None:
+        columns = {"label": estimator.labels_}
+        if asked["confidence"]:
+            columns["confidence"] = estimator.confidence_
+        write_rows(path, columns, opened.ids)
+        files["labels"] = str(path)
+    if (path := asked["embedding"]) is not None:
+        write_rows(path, {"embedding": estimator.embedding_}, opened.ids)
+        files["embedding"] = str(path)
+    if (path := asked["model"]) is not None:
+        from coterie.saving import save
+
+        save(estimator, path, notes={"command": "fit", "config": found["config"], "views": found["views"]})
+        files["model"] = str(path)
+
+
+def parse_images(values: list[str]) -> dict[str, tuple[int, ...]] | None:
+    """Return the shapes of images by view.
+
+    Examples
+    --------
+    >>> parse_images(["pixels=28x28", "photos=32x32x3"])
+    {'pixels': (28, 28), 'photos': (32, 32, 3)}
+    """
+    shapes = {}
+    for value in values:
+        name, _, sides = value.rpartition("=")
+        parts = sides.lower().split("x")
+        if not name or len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
+            raise ValueError(f"--image takes view=HEIGHTxWIDTH or view=HEIGHTxWIDTHxCHANNELS. Got {value!r}.")
+        shapes[name] = tuple(map(int, parts))
+    return shapes or None
+
+
+def show(console: Console, found: dict[str, Any]) -> None:
+    """Print what a fit found."""
+    from rich.table import Table
+
+    sizes = found["sizes"]
+    console.print(
+        f"[bold]{found['rows']:,} rows, {found['clusters']} clusters[/bold] of {min(sizes):,} to {max(sizes):,} rows, "
+        f"{found['seconds']:.1f} s"
+    )
+    table = Table("view", "columns", "weight", "agreement", "prepared as")
+    for name, view in found["views"].items():
+        numbers = (f"{view['columns']:,}", f"{view['weight']:.2f}", f"{view['agreement']:.2f}")
+        table.add_row(cell(name), *numbers, cell(view["preparation"]))
+    console.print(table)
+    show_rest(console, found)
+
+
+def show_rest(console: Console, found: dict[str, Any]) -> None:
+    """Print how well labels match known ones, and which files were written."""
+    if found.get("scores") is not None:
+        console.print(", ".join(f"{name} {value:.3f}" for name, value in found["scores"].items()))
+    for what, path in found["files"].items():
+        console.print(f"{what}: {cell(path)}", soft_wrap=True)

@@ -1,0 +1,166 @@
+"""``coterie predict``: a model and new rows in; their labels out."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli import options as opt
+from coterie.cli.fit import Confidence, Embedding, LabelsFile, read_target, show_rest
+from coterie.cli.session import Voice, cell
+from coterie.cli.tables import check_one_column, check_outputs, match_files, scores, work_on, write_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+    from coterie import GuidedCoTraining
+
+BLOCK_ROWS = 8192  # that are given labels at a time
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie fit --model` wrote.")]
+
+
+def predict(
+    ctx: typer.Context,
+    model: ModelArgument,
+    views: opt.ViewFiles,
+    labels: LabelsFile = None,
+    confidence: Confidence = False,
+    embedding: Embedding = None,
+    target: opt.TargetFile = None,
+    id_column: opt.IdColumn = None,
+    config: opt.Config = None,
+    device: opt.Device = None,
+    jobs: opt.Jobs = None,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Give new rows the labels that they would have had in the fit.
+
+    A file is the view whose name it has, or holds as a word: `new_pixels.npy` is `pixels`. Views may be left out.
+
+    Examples:
+
+    * `coterie predict digits.coterie new_*.npy --labels new.csv`
+
+    * `coterie predict digits.coterie pixels=more.npy --labels more.parquet --confidence --embedding more.npz`
+    """
+    from coterie.formats import open_views
+    from coterie.saving import load
+
+    voice = Voice.of(ctx)
+    estimator = load(model)
+    if device is not None:
+        estimator.set_params(device=device)
+    if jobs is not None:
+        estimator.set_params(n_jobs=jobs)
+    files = open_views(list(views), id_column=id_column)
+    names = view_names(list(files), estimator.view_names_)
+    for given, name in names.items():
+        if given != name:
+            voice.note(f"{files[given].where} is taken as view {name!r}.")
+    opened = match_files({names[given]: file for given, file in files.items()})
+    check_one_column(labels, confidence)
+    check_outputs([labels, embedding], [], opened.files.values())
+    known = read_target(target, id_column, opened)
+    started = time.perf_counter()
+    with voice.steps(f"labelling {opened.n_rows:,} rows", None):
+        opened, columns = work_on(opened, lambda rows: label_rows(estimator, rows, confidence, embedding is not None))
+    seconds = time.perf_counter() - started
+    places = columns.pop("embedding", None)
+    found: dict[str, Any] = {
+        "command": "predict",
+        "model": str(model),
+        "rows": opened.n_rows,
+        "clusters": estimator.n_clusters_,
+        "sizes": count(columns["label"], estimator.n_clusters_),
+        "views": opened.describe(),
+        "left_out": [name for name in estimator.view_names_ if name not in opened.files],
+        "scores": None if known is None else scores(known, columns["label"]),
+        "seconds": seconds,
+        "files": {},
+    }
+    if labels is not None:
+        write_rows(labels, columns, opened.ids)
+        found["files"]["labels"] = str(labels)
+    if embedding is not None:
+        write_rows(embedding, {"embedding": places}, opened.ids)
+        found["files"]["embedding"] = str(embedding)
+    voice.result(found, lambda console: show(console, found))
+    if not found["files"]:
+        voice.note("Nothing was written. Add --labels new.csv.")
+
+
+def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Return which view of the model each file is: that of its name, or the only one that its name holds as a word.
+
+    Examples
+    --------
+    >>> view_names(["new_pixels", "hog"], ["pixels", "hog", "text"])
+    {'new_pixels': 'pixels', 'hog': 'hog'}
+    """
+    found: dict[str, str] = {}
+    for name in given:
+        fits = [name] if name in known else [view for view in known if holds(name, view)]
+        longest = [view for view in fits if not any(view != other and holds(other, view) for other in fits)]
+        taken = next((other for other, view in found.items() if longest == [view]), None)
+        if len(longest) != 1:
+            raise ValueError(
+                f"{name!r} is none of the model's views ({', '.join(known)}). Say which one it is: {known[0]}=PATH."
+            )
+        if taken is not None:
+            raise ValueError(f"{taken!r} and {name!r} both are view {longest[0]!r}. Name them: {known[0]}=PATH.")
+        found[name] = longest[0]
+    return found
+
+
+def holds(name: str, word: str) -> bool:
+    """Whether a name has a word in it that neither letters nor digits touch."""
+    return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
+
+
+def label_rows(
+    estimator: GuidedCoTraining, tables: dict[str, Any], confidence: bool, embedding: bool
+) -> dict[str, Any]:
+    """Return labels, and what else is asked for, in one pass over the rows."""
+    import numpy as np
+
+    from coterie.assignment import assign
+
+    if not confidence and not embedding:
+        return {"label": estimator.predict(tables)}
+    places = estimator.transform(tables)  # (n, c)
+    parts = [
+        assign(places[start : start + BLOCK_ROWS], estimator.cluster_centers_)
+        for start in range(0, len(places), BLOCK_ROWS)
+    ]
+    columns = {"label": np.concatenate([part.labels for part in parts])}
+    if confidence:
+        columns["confidence"] = np.concatenate([part.confidence for part in parts])
+    return {**columns, "embedding": places} if embedding else columns
+
+
+def count(labels: np.ndarray, n_clusters: int) -> list[int]:
+    """Return the number of rows in every cluster."""
+    import numpy as np
+
+    return np.bincount(labels, minlength=n_clusters).tolist()
+
+
+def show(console: Console, found: dict[str, Any]) -> None:
+    """Print what was predicted."""
+    sizes = found["sizes"]
+    used = sum(size > 0 for size in sizes)
+    console.print(
+        f"[bold]{found['rows']:,} rows[/bold] in {used} of {found['clusters']} clusters, {found['seconds']:.1f} s"
+    )
+    if found["left_out"]:
+        console.print(cell(f"without views: {', '.join(found['left_out'])}"))
+    show_rest(console, found)

@@ -1,0 +1,223 @@
+"""What all commands share: who hears what, and what an error looks like."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+BAD_INPUT, STOPPED, UNEXPECTED = 2, 130, 1
+
+# What is wrong with the input, with the machine or with what is installed: the message is all that a user needs.
+# Errors of coterie.formats and of model files are ValueErrors.
+EXPECTED = (ValueError, OSError, ImportError, MemoryError)
+USAGE_ERROR: Any = typer.BadParameter.__base__  # typer's own, whichever version of click it stands on
+
+DEBUG, WARNINGS = "coterie.debug", "coterie.warnings"
+
+# The stages of a fit, as the library calls them.
+STAGES = ("preparation", "landmarks", "graphs", "n_clusters", "rounds", "assignment", "explanation", "stability")
+PIPE_WIDTH = 120
+
+
+class Commands(TyperGroup):
+    """The commands: whatever goes wrong in one of them is one line on standard error and an exit code.
+
+    0 is success, 1 is a fault of Coterie, 2 is bad input or usage, 130 is Ctrl-C.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            with plain_warnings(ctx.meta.setdefault(WARNINGS, [])):
+                return super().invoke(ctx)
+        except (BrokenPipeError, typer.Exit, typer.Abort):
+            raise  # typer's to handle: of a pipe, whoever read our output has had enough
+        except (Exception, KeyboardInterrupt) as error:
+            if ctx.meta.get(DEBUG):
+                traceback.print_exc()
+            code, message = judge(error)
+            complain("error", message)
+            raise typer.Exit(code) from None
+
+
+def judge(error: BaseException) -> tuple[int, str]:
+    """Return the exit code for an error, and what to say of it.
+
+    Examples
+    --------
+    >>> judge(ValueError("a.npy is empty."))
+    (2, 'a.npy is empty.')
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return STOPPED, "stopped; no file was left half-written"
+    if isinstance(error, USAGE_ERROR):
+        command = error.ctx.command_path if error.ctx else "coterie"
+        return BAD_INPUT, f"{error.format_message().rstrip('.')}. See {command} --help."
+    if isinstance(error, EXPECTED):
+        return BAD_INPUT, in_one_line(error)
+    name = type(error).__name__
+    return UNEXPECTED, f"unexpected {name}: {in_one_line(error)} (--debug shows where; please report it)"
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return what an error says, on one line.
+
+    Examples
+    --------
+    >>> in_one_line(FileNotFoundError(2, "No such file or directory", "a.npy"))
+    'a.npy: No such file or directory'
+    >>> in_one_line(MemoryError())
+    'out of memory'
+    """
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    said = " ".join(str(error).split())
+    return said or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+
+
+@contextmanager
+def plain_warnings(found: list[str]) -> Iterator[None]:
+    """Show warnings as a line each, without the place in the code, and remember them."""
+
+    def show(message: Any, *_: Any) -> None:
+        found.append(" ".join(str(message).split()))
+        complain("warning", found[-1])
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def complain(kind: str, message: str) -> None:
+    """Write a line to standard error, its first word in colour on a terminal."""
+    colour = typer.colors.RED if kind == "error" else typer.colors.YELLOW
+    typer.echo(f"{typer.style(kind + ':', fg=colour, bold=True)} {visible(message)}", err=True)
+
+
+def visible(text: str) -> str:
+    """Return text without what would steer a terminal: names in files may be anybody's.
+
+    Examples
+    --------
+    >>> visible("red \\x1b[31m")
+    'red �[31m'
+    """
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def cell(text: str) -> str:
+    """Return text for a table of rich, as it is."""
+    from rich.markup import escape
+
+    return escape(visible(text))
+
+
+def remember_debug(ctx: typer.Context, value: bool) -> bool:
+    """Keep --debug where errors are reported."""
+    ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
+    return value
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What a command says: its result on standard output, all else on standard error."""
+
+    quiet: bool
+    json: bool
+    verbose: bool
+    warnings: list[str]
+
+    @classmethod
+    def of(cls, ctx: typer.Context) -> Voice:
+        """Return the voice that a command's options ask for."""
+        given = ctx.params
+        quiet, as_json, verbose = (bool(given.get(name)) for name in ("quiet", "json", "verbose"))
+        return cls(quiet, as_json, verbose, ctx.meta.setdefault(WARNINGS, []))
+
+    def result(self, found: Mapping[str, Any], show: Callable[[Console], None]) -> None:
+        """Give the result: as JSON, as ``show`` prints it, or not at all."""
+        if self.json:
+            from coterie import __version__
+
+            whole = {"coterie": __version__, **found, "warnings": self.warnings}
+            typer.echo(json.dumps(plain(whole), ensure_ascii=False, allow_nan=False))
+        elif not self.quiet:
+            show(console())
+
+    def note(self, line: str) -> None:
+        """Say something in passing."""
+        if not self.quiet:
+            typer.echo(line, err=True)
+
+    @contextmanager
+    def bar(self, what: str) -> Iterator[None]:
+        """Show on a terminal how far the fit inside is."""
+        from coterie.progress import listening
+
+        with self.steps(what, len(STAGES)) as step:
+
+            def hear(stage: str) -> None:
+                step(STAGES.index(stage) if stage in STAGES else None, f"{what}: {stage.replace('_', ' ')}")
+
+            with listening(hear):
+                yield
+
+    @contextmanager
+    def steps(self, what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
+        """Show a bar on a terminal; yields a function that takes the steps that are done and what is being done."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        shown = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=self.quiet or self.verbose or not sys.stderr.isatty(),
+        )
+        with shown:
+            task = shown.add_task(what, total=total)
+            yield lambda done, words: shown.update(task, completed=done, description=words)
+
+
+def console() -> Console:
+    """Return standard output as rich has it: in colour on a terminal, wide and plain in a pipe."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: arrays as lists, paths as text, and null for NaN and infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"gap": np.array([0.5, np.nan]), "k": np.int64(3)})
+    {'gap': [0.5, None], 'k': 3}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
