@@ -228,3 +228,23 @@ def test_many_views_can_be_split():
     assert len(ways) == 3
     for first, second in ways:
         assert sorted(first + second) == list(range(40))
+
+
+def test_tables_in_files_are_matched_by_id(data, tmp_path):
+    """In another order and with gaps, sparse or dense: as frames with the same indexes are."""
+    import pandas as pd
+
+    from coterie import formats
+
+    ids = np.array([f"row{i}" for i in range(120)])
+    first, second = data.views.values()
+    order = np.random.default_rng(0).permutation(120)[:100]
+    for name, table, rows in (("a", first, np.arange(120)), ("b", second, order)):
+        columns = [f"{name}{c}" for c in range(table.shape[1])]
+        pd.DataFrame(table[rows], index=ids[rows], columns=columns).to_parquet(tmp_path / f"{name}.parquet")
+    frames = {name: pd.read_parquet(tmp_path / f"{name}.parquet") for name in "ab"}
+    tables = formats.open_views([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+    model, expected = fit(tables), fit(frames)
+    assert model.row_ids_.tolist() == ids.tolist()
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(model.predict(tables), expected.predict(frames))

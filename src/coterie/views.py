@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -191,6 +191,8 @@ def as_views(X: Any, groups: Any = None) -> Views:
         raise ValueError("No views: X is empty. Pass at least one 2-D array.")
     lone = len(tables) == 1 and "X" in tables
     views = [_as_view(name, table, lone) for name, table in tables.items()]
+    if all(map(is_file_table, tables.values())):
+        return _align_files(views, list(tables.values()))
     return _align(views, [_row_ids(table) for table in tables.values()])
 
 
@@ -499,6 +501,14 @@ def _align(views: list[View], ids: list[Any]) -> Views:
             "there is nothing to cluster them by. Leave them out."
         )
     return Views(tuple(views), None if not known else np.asarray(known[0]))
+
+
+def _align_files(views: list[View], tables: list[Any]) -> Views:
+    """Match the rows of tables in files: by id where they have ids, else by position."""
+    from coterie.formats import match_rows
+
+    ids, positions = match_rows(tables)
+    return Views(tuple(replace(view, positions=rows) for view, rows in zip(views, positions, strict=True)), ids)
 
 
 def _align_by_id(views: list[View], ids: list[Any]) -> Views:

@@ -23,6 +23,7 @@ class OpenedViews:
     """Views that were opened, with their rows matched."""
 
     files: dict[str, FileTable]
+    positions: dict[str, np.ndarray | None]  # (n,) each: where a file has each row; None: in place
     tables: dict[str, Any]  # what a fit takes
     ids: np.ndarray | None  # (n,)
     n_rows: int
@@ -43,26 +44,20 @@ def open_files(specs: Sequence[str], id_column: str | None) -> OpenedViews:
 
 
 def match_files(files: dict[str, FileTable]) -> OpenedViews:
-    """Match the rows of views: by id where there are ids, else by position.
-
-    Tables stay in their files, except those whose rows are in another order, or fewer.
-    """
+    """Match the rows of views: by id where there are ids, else by position."""
     from coterie.formats import match_rows
 
     ids, positions = match_rows(list(files.values()))
-    tables = {
-        name: file if rows is None else read_in_order(file, rows, ids)
-        for (name, file), rows in zip(files.items(), positions, strict=True)
-    }
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
-    return OpenedViews(files, tables, ids, n_rows)
+    return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
 
 
 def work_on(opened: OpenedViews, work: Callable[[dict[str, Any]], Result]) -> tuple[OpenedViews, Result]:
     """Do work that takes views; return what it took and what it gave.
 
     Rows of a table in memory that are NaN throughout lack that view, but in a file they are not looked for: it would
-    take another pass over all rows. Where they stop the work, those tables are read, and the work begins again.
+    take another pass over all rows. Where they stop the work, those tables are read, and those whose rows are not in
+    place, and the work begins again.
     """
     try:
         return opened, work(opened.tables)
@@ -72,7 +67,8 @@ def work_on(opened: OpenedViews, work: Callable[[dict[str, Any]], Result]) -> tu
         lacking = [name for name, file in opened.files.items() if opened.tables[name] is file and has_empty_rows(file)]
         if not lacking:
             raise
-    read = {name: read_in_order(opened.files[name], None, opened.ids) for name in lacking}
+    moved = [name for name, rows in opened.positions.items() if rows is not None]
+    read = {name: read_in_order(opened.files[name], opened.positions[name], opened.ids) for name in {*lacking, *moved}}
     opened = replace(opened, tables={**opened.tables, **read})
     return opened, work(opened.tables)
 
