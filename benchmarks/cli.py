@@ -1,6 +1,6 @@
 """What the command line costs: fit and predict from parquet files, beside the Python API on arrays read from them.
 
-    python benchmarks/cli.py [--rows 1000000] [--rounds 2] [--results benchmarks/results/cli.jsonl]
+    python benchmarks/cli.py [--rows 1000000] [--columns 16 8] [--rounds 2] [--results benchmarks/results/cli.jsonl]
 
 Both ways run as processes of their own, by turns, and the best of the rounds counts. The command line's time is that
 of two whole processes, from start to end. The API's is that of reading the files to arrays, fit and predict in one
@@ -24,7 +24,6 @@ import numpy as np
 from coterie.bench.measure import machine, versions
 from coterie.datasets import iterate_views
 
-COLUMNS = (16, 8)
 K = 10
 OURS = ("fit", "predict")
 THEIRS = ("read", "fit", "read_again", "predict")
@@ -60,12 +59,12 @@ print(json.dumps(times))
 """
 
 
-def write_files(folder, n_rows):
+def write_files(folder, n_rows, n_columns):
     """Write two views to parquet, as float32, in row groups of 100,000 rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parts = list(iterate_views(n_rows, K, n_columns=COLUMNS, separation=5, random_state=0))
+    parts = list(iterate_views(n_rows, K, n_columns=tuple(n_columns), separation=5, random_state=0))
     for name, view in zip("ab", parts[0].views, strict=True):
         values = np.concatenate([part.views[view] for part in parts])  # (n, d)
         columns = {f"{name}{i}": np.ascontiguousarray(values[:, i]) for i in range(values.shape[1])}
@@ -112,12 +111,13 @@ def total(found, parts):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, nargs=2, default=[16, 8])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results/cli.jsonl"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_files(folder, asked.rows)
+        write_files(folder, asked.rows, asked.columns)
         ours, theirs = [], []
         for _ in range(asked.rounds):
             ours.append(command_line(folder))
@@ -128,7 +128,7 @@ def main():
     arrays = min(theirs, key=lambda found: total(found, THEIRS))
     record = {
         "rows": asked.rows,
-        "columns": list(COLUMNS),
+        "columns": asked.columns,
         "clusters": K,
         "megabytes": round(size / 1e6, 1),
         "command_line": {part: round(value, 3) for part, value in line.items()},
