@@ -326,7 +326,7 @@ def test_verbs_of_rows(rng, n_threads):
     rows = MemoryRows(np.array_split(data, 20), n_rows=103, n_threads=n_threads)
     doubled = rows.map(lambda block: 2 * block)
     np.testing.assert_array_equal(doubled.collect(lambda block: block), 2 * data)
-    np.testing.assert_array_equal(rows.take(np.array([0, 5, 50, 102]), lambda block: block), data[[0, 5, 50, 102]])
+    np.testing.assert_array_equal(rows.take(np.array([0, 5, 50, 102])), data[[0, 5, 50, 102]])
 
     def add(block, total):
         total[0][...] += block.T @ block

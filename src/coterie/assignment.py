@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.cluster import kmeans_plusplus
 from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
+from coterie.rows.blocks import storable
 from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
 
@@ -22,6 +24,7 @@ MAX_ITER = 100
 FULL_PASSES = 10
 
 
+@storable
 @dataclass(frozen=True)
 class Partition:
     """Labels of some rows, and how far they are from the two nearest centroids."""
@@ -50,13 +53,13 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
 def fit_centroids(rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator) -> np.ndarray:
     """Return k centroids of the rows' embedding, which ``rows`` are blocks of."""
     if rows.n_rows > REFINE_ROWS:
-        known = rows.take(draw_sample(rows.n_rows, REFINE_ROWS, rng), lambda block: block)
+        known = rows.take(draw_sample(rows.n_rows, REFINE_ROWS, rng))
         rows = (
             CudaRows([known], n_rows=len(known))
             if is_tensor(known)
             else MemoryRows([known], n_rows=len(known), n_threads=1)
         )
-    sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng), lambda block: block)  # (m, c)
+    sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
     if method == "cluster_qr":
         centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
     elif is_tensor(sample):
@@ -182,9 +185,36 @@ def spread_starts(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gene
     return torch.stack(starts, dim=1)  # (runs, k, c)
 
 
-def nearest_rows(distances: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return for every cluster the row with the least distance, -1 for an empty one."""
-    return to_host(kernels_of(labels).least_in_group(distances, labels, n_clusters))  # (k,)
+@storable
+@dataclass(frozen=True)
+class Census:
+    """What some rows say of the clusters."""
+
+    n_rows: int
+    sizes: np.ndarray  # (k,)
+    medoids: np.ndarray  # (k,) the row nearest to each centroid, counted from the first of these; -1 where none is
+    gaps: np.ndarray  # (k,) its squared distance, infinite where none is
+
+
+def count_clusters(part: Partition, n_clusters: int) -> Census:
+    """Return the census of one block."""
+    medoids = kernels_of(part.labels).least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
+    gaps = to_host(part.nearest[medoids])
+    medoids = to_host(medoids)
+    sizes = np.bincount(to_host(part.labels), minlength=n_clusters)  # (k,)
+    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf))
+
+
+def merge_censuses(parts: Sequence[Census]) -> Census:
+    """Return the census of consecutive blocks together; among equals the first row is the medoid."""
+    firsts = np.cumsum([0, *(part.n_rows for part in parts)])
+    gaps = np.stack([part.gaps for part in parts])  # (blocks, k)
+    medoids = np.stack([part.medoids + first for part, first in zip(parts, firsts, strict=False)])
+    best = gaps.argmin(axis=0)  # (k,)
+    clusters = np.arange(len(best))
+    least = gaps[best, clusters]
+    found = np.where(np.isfinite(least), medoids[best, clusters], -1)
+    return Census(int(firsts[-1]), np.sum([part.sizes for part in parts], axis=0), found, least)
 
 
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,9 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie import __version__
 from coterie.arrays import array_namespace, to_host
-from coterie.assignment import assign, draw_sample, fit_centroids, nearest_rows
+from coterie.assignment import Census, assign, count_clusters, draw_sample, fit_centroids, merge_censuses
 from coterie.cotraining import (
     CoTraining,
     CoTrainingSettings,
@@ -31,22 +35,34 @@ from coterie.cotraining import (
 )
 from coterie.explanation import SAMPLE_ROWS as ASKED_ROWS
 from coterie.explanation import ask_views, cluster_agreement, view_places
-from coterie.graphs import build_graphs, lay_out_graphs, median_distance, take_landmarks
-from coterie.kernels import is_tensor
+from coterie.graphs import build_graphs, lay_out_graphs, median_distance
 from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
-from coterie.places import as_given, explain_memory, place_views, rows_of
+from coterie.places import (
+    RESERVED_BYTES,
+    Workplace,
+    as_given,
+    describe_job,
+    explain_memory,
+    place_views,
+    rows_of,
+    workplace,
+)
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress, Stopwatch
-from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, host_block, take_rows, unit_embedding
+from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, host_block, unit_embedding
 from coterie.rows import Rows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.stability import landmark_stability
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.validation import check_choice, check_int, check_real, per_view, refuse
+from coterie.validation import check_bytes, check_choice, check_int, check_real, per_view, refuse
 from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
 
 # What a fit does not always leave behind, and must not be mistaken for its own where an earlier one did.
 LEFT_OVER = ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_", "stability_", "cluster_stability_")
+
+
+# What may differ when a fit is taken up again: the labels do not depend on it.
+FREE_TO_CHANGE = ("n_jobs", "verbose", "memory_limit", "work_dir")
 
 
 @dataclass(frozen=True)
@@ -151,6 +167,13 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     device : "auto", "cpu", "cuda" or a torch device, default="auto"
         Where the work is done. "auto" is the GPU on which the views lie as tensors, else this machine's cores. With
         "cuda", views in host memory are brought to the GPU block by block. "torch" runs the GPU's code on the cores.
+    memory_limit : int or str, default=None
+        How much memory this process may take, such as "4GB", at least 1 GB. Where what a fit keeps of all rows would
+        take more, it is kept in files. None: everything is kept in memory.
+    work_dir : str or Path, default=None
+        Folder in which the fit keeps what it has done, so that it can be stopped or killed and taken up again by the
+        same call: the labels are the same to the last bit. It is empty again when the fit is done. None: a fit that is
+        stopped is lost, and files that ``memory_limit`` asks for are where the system has its temporary files.
     block_size : int, default=None
         Rows per block of work. None chooses by the number of rows.
     n_jobs : int, default=-1
@@ -246,6 +269,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         measure_stability="auto",
         dtype="float32",
         device="auto",
+        memory_limit=None,
+        work_dir=None,
         block_size=None,
         n_jobs=-1,
         random_state=None,
@@ -274,6 +299,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.measure_stability = measure_stability
         self.dtype = dtype
         self.device = device
+        self.memory_limit = memory_limit
+        self.work_dir = work_dir
         self.block_size = block_size
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -327,16 +354,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         progress = Progress(self.verbose)
         self._check_parameters()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         views = self._read_views(X)
-        with one_thread_per_block(), explain_memory(views):
+        with one_thread_per_block(), explain_memory(views), self._workplace(views) as (place, rng):
             weights = self._weigh(views)
             most = self._most_clusters(views.n_rows)
-            graphs = self._connect(views, most, rng, progress)
+            graphs = self._connect(views, most, place, rng, progress)
             with progress.stage("n_clusters"):
                 k = self._settle_k(graphs, most, rng)
             asked = draw_sample(views.n_rows, ASKED_ROWS, rng)
-            asked_block = take_rows(graphs.rows, asked)  # as the views see them, before any guiding
+            asked_block = graphs.rows.take(asked)  # as the views see them, before any guiding
             settings = self._settle_rounds(graphs.graph_map, weights, k)
             with progress.stage("rounds"):
                 training = cotrain(
@@ -517,6 +543,27 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             validate_data(self, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
         return views
 
+    @contextmanager
+    def _workplace(self, views: Views) -> Iterator[tuple[Workplace, np.random.Generator]]:
+        """Lend the place where the rows are kept, and what everything is drawn from."""
+        owner = type(self).__name__
+        limit = self.memory_limit
+        if limit is not None:
+            limit = check_bytes(owner, "memory_limit", limit, low=RESERVED_BYTES)
+        if views.device is not None and (limit is not None or self.work_dir is not None):
+            name = "memory_limit" if limit is not None else "work_dir"
+            refuse(owner, name, f'None with device={self.device!r}: files are for device="cpu"', getattr(self, name))
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        with workplace(self.work_dir, limit, partial(self._describe_job, views), seed) as (place, seed):
+            yield place, np.random.default_rng(seed)
+
+    def _describe_job(self, views: Views) -> dict[str, Any]:
+        """Return what must be the same for a fit to be taken up again."""
+        settings = {name: value for name, value in self.get_params().items() if name not in FREE_TO_CHANGE}
+        if not isinstance(self.random_state, Integral):
+            del settings["random_state"]  # what was drawn is written down
+        return describe_job(views, {"coterie": __version__, **settings})
+
     def _most_clusters(self, n_rows: int) -> int:
         """Return the number of clusters, or the largest one that "auto" considers."""
         if self.n_clusters == "auto":
@@ -528,23 +575,31 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             )
         return self.n_clusters
 
-    def _connect(self, views: Views, k: int, rng: np.random.Generator, progress: Progress) -> Graphs:
+    def _connect(self, views: Views, k: int, place: Workplace, rng: np.random.Generator, progress: Progress) -> Graphs:
         """Prepare the views, choose landmarks, and join every row to its nearest ones."""
-        check_overlap(views, 2 if self.n_clusters == "auto" else k)
-        p = self._count_landmarks(views, k)
-        sample = draw_sample(views.n_rows, sample_size(views.n_rows, p), rng)
+        numbers = draw_sample(views.n_rows, sample_size(views.n_rows, self._most_landmarks(views.n_rows, k)), rng)
+        sample = views.take(numbers)
+        check_overlap(sample if views.may_lack else views, 2 if self.n_clusters == "auto" else k)
+        p = self._count_landmarks(views.n_rows, k, complete=views.complete and sample.complete)
         with progress.stage("preparation"):
-            preparations = self._prepare(views, sample, k, rng)
+            preparations = self._prepare(sample, numbers, k, rng)
         with progress.stage("landmarks"):
-            landmarks = self._choose_landmarks(views, preparations, sample, p, k, rng)
-            graph_map = self._lay_out_graphs(views, preparations, sample, landmarks, rng)
+            if isinstance(self.landmarks, str):
+                chosen = self._choose_landmarks(sample, preparations, p, k, rng)
+                landmarks, rows = numbers[chosen], sample.take(chosen)
+            else:
+                landmarks = check_landmarks(self.landmarks, views.n_rows, 1 if self.n_clusters == "auto" else k)
+                rows = views.take(landmarks)
+            graph_map = self._lay_out_graphs(views.n_rows, preparations, sample, rows, rng)
         with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
             watch = Stopwatch()
             if views.device is not None:
                 graph_map = graph_map.on(views.device)
-            rows = build_graphs(self._rows(views), graph_map, watch)
-            progress.add("graphs", watch, count_threads(self.n_jobs))
-            return Graphs(rows, take_landmarks(views, graph_map, landmarks), graph_map, landmarks)
+            n_threads = count_threads(self.n_jobs)
+            kept = graph_map.row_bytes + graph_map.dtype.itemsize * (self.n_components or k)
+            joined = build_graphs(place.rows(views, self.block_size, n_threads, kept), graph_map, watch)
+            progress.add("graphs", watch, n_threads)
+            return Graphs(joined, graph_map.connect(rows.read(slice(None))), graph_map, landmarks)
 
     def _settle_k(self, graphs: Graphs, most: int, rng: np.random.Generator) -> int:
         if self.n_clusters != "auto":
@@ -563,16 +618,21 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             )
         return self.k_suggestion_.best
 
-    def _count_landmarks(self, views: Views, k: int) -> int:
-        owner, n_rows = type(self).__name__, views.n_rows
+    def _most_landmarks(self, n_rows: int, k: int) -> int:
+        """Return the number of landmarks that there are where every row has every view."""
         if not isinstance(self.landmarks, str):
             return len(self.landmarks)
         if self.n_landmarks == "auto":
-            wanted = self._scale(n_rows).n_landmarks
-            if not views.complete:
-                # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
-                wanted = min(wanted, 2 * n_rows // 5)
-            return min(n_rows, max(wanted, 2 * k))
+            return min(n_rows, max(self._scale(n_rows).n_landmarks, 2 * k))
+        return self.n_landmarks
+
+    def _count_landmarks(self, n_rows: int, k: int, *, complete: bool) -> int:
+        owner, most = type(self).__name__, self._most_landmarks(n_rows, k)
+        if not isinstance(self.landmarks, str):
+            return most
+        if self.n_landmarks == "auto":
+            # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
+            return most if complete else min(most, max(2 * n_rows // 5, 2 * k))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
         if self.n_landmarks < k and self.n_clusters != "auto":
@@ -585,16 +645,16 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return PUBLISHED
         return next(scale for scale in SCALES if n_rows <= scale.most_rows)
 
-    def _prepare(self, views: Views, sample: np.ndarray, k: int, rng: np.random.Generator) -> list[Preparation]:
+    def _prepare(self, sample: Views, numbers: np.ndarray, k: int, rng: np.random.Generator) -> list[Preparation]:
         owner = type(self).__name__
-        scalings = per_view(owner, "scaling", self.scaling, views.names, "auto")
-        metrics = per_view(owner, "metric", self.metric, views.names, "auto")
+        scalings = per_view(owner, "scaling", self.scaling, sample.names, "auto")
+        metrics = per_view(owner, "metric", self.metric, sample.names, "auto")
         preparations = []
-        blocks = views.read(sample)
-        for view, block, scaling, metric in zip(views, blocks, scalings, metrics, strict=True):
+        blocks = sample.read(slice(None))
+        for view, block, scaling, metric in zip(sample, blocks, scalings, metrics, strict=True):
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
-            check_rows(view.name, block.data, block.present, sample)
+            check_rows(view.name, block.data, block.present, numbers)
             preparations.append(
                 prepare(
                     block.known(),
@@ -609,17 +669,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _choose_landmarks(
         self,
-        views: Views,
+        sample: Views,
         preparations: list[Preparation],
-        sample: np.ndarray,
         n_landmarks: int,
         k: int,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        if not isinstance(self.landmarks, str):
-            return check_landmarks(self.landmarks, views.n_rows, 1 if self.n_clusters == "auto" else k)
-        sample = sample[candidates(views.presence(sample), n_landmarks, rng)]
-        rows = concatenated_sample(views, preparations, sample, n_landmarks, rng)  # (s, d)
+        """Return which rows of the sample are landmarks."""
+        able = candidates(sample.presence(), n_landmarks, rng)
+        rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng)  # (s, d)
         chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, count_threads(self.n_jobs))
         if len(chosen) < k and self.n_clusters != "auto":
             raise ValueError(f"X has {len(chosen)} distinct rows, fewer than n_clusters={k}. Ask for fewer clusters.")
@@ -628,49 +686,45 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 f"Only {len(chosen)} rows are distinct, so there are {len(chosen)} landmarks instead of {n_landmarks}.",
                 stacklevel=3,
             )
-        return sample[chosen]
+        return able[chosen]
 
     def _lay_out_graphs(
         self,
-        views: Views,
+        n_rows: int,
         preparations: list[Preparation],
-        sample: np.ndarray,
-        landmarks: np.ndarray,
+        sample: Views,
+        landmarks: Views,
         rng: np.random.Generator,
     ) -> GraphMap:
         owner = type(self).__name__
         if isinstance(self.n_neighbors, str):
             # Few rows have few neighbours: no scale may reach half of the landmarks.
-            wanted = self._scale(views.n_rows).n_neighbors
-            neighbors = sorted({min(q, max(1, len(landmarks) // 2)) for q in wanted})
+            wanted = self._scale(n_rows).n_neighbors
+            neighbors = sorted({min(q, max(1, landmarks.n_rows // 2)) for q in wanted})
         else:
             neighbors = scales(self.n_neighbors)
-            if max(neighbors) >= max(2, len(landmarks)):
-                allowed = f"below the number of landmarks, {len(landmarks)} (n_samples={views.n_rows})"
+            if max(neighbors) >= max(2, landmarks.n_rows):
+                allowed = f"below the number of landmarks, {landmarks.n_rows} (n_samples={n_rows})"
                 refuse(owner, "n_neighbors", allowed, self.n_neighbors)
         bandwidths = []
-        for v, bandwidth in enumerate(per_view(owner, "bandwidth", self.bandwidth, views.names, "local")):
+        for v, bandwidth in enumerate(per_view(owner, "bandwidth", self.bandwidth, sample.names, "local")):
             if bandwidth == "local":
                 bandwidths.append(LOCAL)
             elif bandwidth == "median":
-                bandwidths.append(median_distance(preparations[v](views.read_view(v, sample).known()), rng))
+                bandwidths.append(median_distance(preparations[v](sample.read_view(v, slice(None)).known()), rng))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
                 raw = preparations[v].kind == "raw"
                 bandwidths.append(float(bandwidth) * (preparations[v].factor if raw else 1.0))
         return lay_out_graphs(
-            views,
-            preparations,
             landmarks,
+            preparations,
             bandwidths,
             neighbors,
             shared=self.neighbors == "shared",
             concatenation=self.concatenation,
             precision="tf32" if self.dtype == "tf32" else "float32",
         )
-
-    def _rows(self, views: Views) -> Rows:
-        return rows_of(views, self.block_size, count_threads(self.n_jobs))
 
     def _weigh(self, views: Views) -> np.ndarray:
         """Return the weight that every view starts with, and behind them that of the concatenation."""
@@ -711,8 +765,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = rows.map(lambda block: assign(block, self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
-        self._warn_of_oddities(rows, k)
-        self.medoid_indices_ = nearest_rows(found.collect(lambda part: part.nearest), self.labels_, k)
+        census = merge_censuses(found.each(partial(count_clusters, n_clusters=k)))
+        self.medoid_indices_ = census.medoids
+        self._warn_of_oddities(rows, census)
         if self.store_embedding:
             self.embedding_ = rows.collect(lambda block: block)
 
@@ -729,8 +784,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = landmark_stability(*known, training.first_view, bounds, settings, len(self.cluster_centers_), rng)
         self.stability_, self.cluster_stability_ = found.overall, found.clusters
 
-    def _warn_of_oddities(self, rows: Rows, k: int) -> None:
-        nowhere = int(rows.sum(count_zero_rows, lambda: [0])[0])
+    def _warn_of_oddities(self, rows: Rows, census: Census) -> None:
+        nowhere = int(rows.sum(count_zero_rows, lambda: (np.zeros(1, dtype=np.int64),))[0][0])
         if nowhere:
             warnings.warn(
                 f"{nowhere} rows have no place in the embedding, so their labels are arbitrary and their confidence is "
@@ -738,7 +793,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 "or neighbours may help.",
                 stacklevel=4,
             )
-        used = int((cluster_sizes(self.labels_, k) > 0).sum())
+        used, k = int((census.sizes > 0).sum()), len(census.sizes)
         if used < k:
             warnings.warn(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.", stacklevel=4)
 
@@ -778,7 +833,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_columns(views, self._shapes)
         row_map = self._row_map if views.device is None else self._row_map.on(views.device)
         with one_thread_per_block(), explain_memory(views):
-            found = self._rows(views).collect(lambda block: function(row_map, block), load=RowRange.read)
+            rows = rows_of(views, self.block_size, count_threads(self.n_jobs))
+            found = rows.collect(lambda block: function(row_map, block), load=RowRange.read)
         return as_given(found, X)
 
 
@@ -822,23 +878,17 @@ def suggest_k(
     """
     data = as_views(X, views)
     k_max = settle_k_max("suggest_k", k_max, data.n_rows)
-    model = GuidedCoTraining(k_max, views=views, n_jobs=n_jobs, **settings)
+    model = GuidedCoTraining(k_max, views=views, n_jobs=n_jobs, random_state=random_state, **settings)
     model._check_parameters()
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    with one_thread_per_block():
-        graphs = model._connect(data, k_max, rng, Progress(verbose=False))
+    with one_thread_per_block(), model._workplace(data) as (place, rng):
+        graphs = model._connect(data, k_max, place, rng, Progress(verbose=False))
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=count_threads(n_jobs))
 
 
-def cluster_sizes(labels: Any, k: int) -> np.ndarray:
-    """Return the number of rows in every cluster."""
-    return to_host(labels.bincount(minlength=k)) if is_tensor(labels) else np.bincount(labels, minlength=k)  # (k,)
-
-
-def count_zero_rows(block: np.ndarray, total: list[int]) -> None:
+def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
     """Add the number of rows without a direction."""
     xp = array_namespace(block)
-    total[0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
+    total[0][0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
 
 
 def scales(n_neighbors: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from coterie.arrays import convert, like
 from coterie.kernels import is_tensor
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
-from coterie.rowmap import CONCATENATION, LOCAL, Block, Graph, GraphMap, LandmarkRows
+from coterie.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
@@ -23,9 +23,8 @@ MEDIAN_ROWS = 1000
 
 
 def lay_out_graphs(
-    views: Views,
+    landmarks: Views,
     preparations: Sequence[Preparation],
-    landmarks: np.ndarray,
     bandwidths: Sequence[float],
     scales: Sequence[int],
     *,
@@ -35,22 +34,22 @@ def lay_out_graphs(
 ) -> GraphMap:
     """Return the graphs that join rows to landmarks: every view, and all side by side if asked, at every scale."""
     sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
-    if concatenation and len(views) > 1:
+    if concatenation and len(landmarks) > 1:
         sources.append((CONCATENATION, LOCAL))
     graphs = tuple(
         Graph(view, q, bandwidth, shared=shared and view != CONCATENATION)
         for view, bandwidth in sources
         for q in scales
     )
-    return GraphMap(views.names, tuple(preparations), landmark_rows(views, preparations, landmarks), graphs, precision)
+    return GraphMap(landmarks.names, tuple(preparations), landmark_rows(landmarks, preparations), graphs, precision)
 
 
-def landmark_rows(views: Views, preparations: Sequence[Preparation], landmarks: np.ndarray) -> tuple[LandmarkRows, ...]:
+def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tuple[LandmarkRows, ...]:
     """Return the landmarks as every view sees them."""
     found = []
-    for block, preparation in zip(views.read(landmarks), preparations, strict=True):
+    for block, preparation in zip(landmarks.read(slice(None)), preparations, strict=True):
         rows = preparation(block.data)  # (p, d)
-        present = like(np.ones(len(landmarks)), rows, bool) if block.present is None else block.present
+        present = like(np.ones(landmarks.n_rows), rows, bool) if block.present is None else block.present
         if preparation.needs_direction:
             present = present & (squared_norms(rows) > 0)
         found.append(LandmarkRows(rows, present))
@@ -80,8 +79,3 @@ def median_distance(rows: Table, rng: np.random.Generator) -> float:
 def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:
     """Return the rows' neighbours for ranges of raw rows, each read when its turn comes."""
     return rows.map(lambda raw: graph_map.connect(raw.views, raw.first_row, watch), load=lambda rows: rows.read())
-
-
-def take_landmarks(views: Views, graph_map: GraphMap, landmarks: np.ndarray) -> Block:
-    """Return the landmarks' own neighbours: they are rows like all others."""
-    return graph_map.connect(views.read(landmarks))

@@ -60,9 +60,8 @@ def candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.Generator)
 
 
 def concatenated_sample(
-    views: Views,
+    sample: Views,
     preparations: Sequence[Preparation],
-    sample: np.ndarray,
     n_landmarks: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
@@ -71,7 +70,7 @@ def concatenated_sample(
     A row that lacks a view stands at that view's mean.
     """
     parts: list[Any] = []
-    for block, preparation in zip(views.read(sample), preparations, strict=True):
+    for block, preparation in zip(sample.read(slice(None)), preparations, strict=True):
         rows = preparation(block.data)  # (s, d)
         if sparse.issparse(rows):
             rows = sketch(rows, PROJECTED_COLUMNS, rng)
@@ -79,7 +78,7 @@ def concatenated_sample(
             rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
         parts.append(rows)
     n_columns = sum(rows.shape[1] for rows in parts)
-    if len(sample) * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
+    if sample.n_rows * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
         # Projections of the views add up to one of all of them side by side.
         return sum(project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts)  # type: ignore[return-value]
     return array_namespace(parts[0]).concat(parts, axis=1)  # (s, sum of columns)

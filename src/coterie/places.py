@@ -1,34 +1,86 @@
-"""Where the work is done: on this machine's cores, or on a GPU; and what goes back to whoever asked."""
+"""Where the work is done: on this machine's cores, with its disk, or on a GPU; and what goes back to whoever asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from scipy import sparse
 
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
 from coterie.rows.cuda import CudaRows
+from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
-from coterie.views import RowRange, Views, lies_on_gpu
+from coterie.rows.work_folder import WorkFolder, open_work_folder
+from coterie.views import RowRange, View, Views, lies_on_gpu
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
 STREAMED_BYTES = 2**28
+FINGERPRINT_ROWS = 64
+
+
+# What a fit takes whatever the rows are: Python and its libraries, samples, sums, and the blocks that are worked on.
+RESERVED_BYTES = 10**9
+BLOCK_BYTES = 2**26  # of raw rows, where memory is limited
+ROW_BYTES = 28  # of a row, besides its neighbours and its embedding: label, confidence, distances
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a fit keeps its rows: in memory, or, where they would take more than the limit, in files."""
+
+    stack: ExitStack  # what is given back when the fit is over
+    memory_limit: int | None = None  # bytes
+    folder: WorkFolder | None = None  # where the job can be taken up again
+
+    def rows(self, views: Views, size: int | None, n_threads: int, kept: int) -> Rows:
+        """Return the views' raw rows in blocks; ``kept`` is how many bytes of each row the fit will keep."""
+        if self.memory_limit is None and self.folder is None:
+            return rows_of(views, size, n_threads)
+        size = size or limited_block_size(views)
+        folder = self.folder
+        if folder is None:
+            if not self._must_spill(views.n_rows, kept):
+                return rows_of(views, size, n_threads)
+            folder = WorkFolder(Path(self.stack.enter_context(TemporaryDirectory(prefix="coterie-"))))
+        return DiskRows(row_ranges(views, size), n_rows=views.n_rows, n_threads=n_threads, folder=folder)
+
+    def _must_spill(self, n_rows: int, kept: int) -> bool:
+        return self.memory_limit is not None and n_rows * (kept + ROW_BYTES) + RESERVED_BYTES > self.memory_limit
+
+
+@contextmanager
+def workplace(
+    work_dir: Any, memory_limit: int | None, job: Callable[[], Mapping[str, Any]], seed: int
+) -> Iterator[tuple[Workplace, int]]:
+    """Lend a workplace, and the seed to begin with: that of the job that is taken up, if there is one."""
+    with ExitStack() as stack:
+        if work_dir is None:
+            yield Workplace(stack, memory_limit), seed
+            return
+        folder, seed = stack.enter_context(open_work_folder(Path(work_dir), job(), seed))
+        yield Workplace(stack, memory_limit, folder), seed
 
 
 def rows_of(views: Views, size: int | None, n_threads: int) -> Rows:
     """Return the views' raw rows in blocks of the given size, None for one that suits the place."""
-    if size is None:
-        size = block_size(views.n_rows) if views.device is None else device_block_size(views)
-    ranges = [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
     if views.device is not None:
-        return CudaRows(ranges, n_rows=views.n_rows)
-    return MemoryRows(ranges, n_rows=views.n_rows, n_threads=n_threads)
+        return CudaRows(row_ranges(views, size or device_block_size(views)), n_rows=views.n_rows)
+    return MemoryRows(row_ranges(views, size or block_size(views.n_rows)), n_rows=views.n_rows, n_threads=n_threads)
+
+
+def row_ranges(views: Views, size: int) -> list[RowRange]:
+    """Return all rows as ranges of the given size."""
+    return [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
 
 
 def block_size(n_rows: int) -> int:
@@ -36,12 +88,21 @@ def block_size(n_rows: int) -> int:
     return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
 
 
+def limited_block_size(views: Views) -> int:
+    """Return rows per block where memory is limited: fewer of wide ones."""
+    return int(np.clip(BLOCK_BYTES // row_bytes(views), 64, block_size(views.n_rows)))
+
+
+def row_bytes(views: Views) -> int:
+    """Return how many bytes of raw data a row has."""
+    return max(sum(view.n_columns * view.data.dtype.itemsize for view in views), 1)
+
+
 def device_block_size(views: Views) -> int:
     """Return rows per block on a device: many, but of rows in host memory so few that copies and work overlap."""
     if all(is_tensor(view.data) for view in views):
         return DEVICE_BLOCK_ROWS
-    row_bytes = sum(view.n_columns * view.data.dtype.itemsize for view in views)
-    return int(np.clip(STREAMED_BYTES // max(row_bytes, 1), 2**13, DEVICE_BLOCK_ROWS))
+    return int(np.clip(STREAMED_BYTES // row_bytes(views), 2**13, DEVICE_BLOCK_ROWS))
 
 
 def place_views(views: Views, device: Any) -> Views:
@@ -110,3 +171,31 @@ def explain_memory(views: Views) -> Iterator[None]:
         "What is kept takes 6 bytes a neighbour, graph and row: pass fewer n_neighbors, or fewer graphs "
         '(concatenation=False). Rows in host memory (device="cuda") come to the card one block at a time.'
     )
+
+
+def describe_job(views: Views, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tells a job from others, as plain data: the settings, and of the views what is seen at a glance."""
+    job: dict[str, Any] = {name: describe_setting(value) for name, value in settings.items()}
+    job["number of rows"] = views.n_rows
+    for view in views:
+        job[f"view {view.name!r}"] = (
+            f"{view.n_columns} columns of {view.data.dtype}, fingerprint {fingerprint(view):08x}"
+        )
+    return job
+
+
+def describe_setting(value: Any) -> str:
+    """Return a parameter's value in words; of a long one, a fingerprint."""
+    words = np.array2string(value, threshold=10**6) if isinstance(value, np.ndarray) else repr(value)
+    return words if len(words) < 200 else f"{words[:40]}... ({crc32(words.encode()):08x})"
+
+
+def fingerprint(view: View) -> int:
+    """Return a number that other rows would hardly have: from some of them, and from when their files were written."""
+    rows = np.unique(np.linspace(0, view.n_rows - 1, FINGERPRINT_ROWS).astype(np.int64))
+    data = view.read(rows).data
+    parts = [data.data, data.indices] if sparse.issparse(data) else [to_host(data)]
+    found = crc32(repr(getattr(view.data, "written", None)).encode())
+    for part in parts:
+        found = crc32(np.ascontiguousarray(part).tobytes(), found)
+    return found

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TextIO
+from typing import TextIO, TypeVar
+
+Result = TypeVar("Result")
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+_counter: ContextVar[Callable[[int, int], None] | None] = ContextVar("counter", default=None)
 
 
 @contextmanager
-def listening(listener: Callable[[str], None]) -> Iterator[None]:
+def listening(listener: Callable[[str], None], counter: Callable[[int, int], None] | None = None) -> Iterator[None]:
     """Call ``listener`` with the name of every stage that begins inside, in whichever fit.
+
+    ``counter`` hears, of every pass over the rows, how many of them are done and how many there are.
 
     Examples
     --------
@@ -22,11 +27,32 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
     ...     pass
     graphs
     """
-    token = _listener.set(listener)
+    tokens = _listener.set(listener), _counter.set(counter)
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listener.reset(tokens[0])
+        _counter.reset(tokens[1])
+
+
+def counted(results: Iterable[Result], n_blocks: int, n_rows: int) -> Iterator[Result]:
+    """Yield the results of blocks that are alike in size, and tell whoever listens how many rows are done.
+
+    Examples
+    --------
+    >>> with listening(print, lambda done, n_rows: print(done, "of", n_rows)):
+    ...     _ = list(counted("abc", n_blocks=3, n_rows=9))
+    3 of 9
+    6 of 9
+    9 of 9
+    """
+    counter = _counter.get()
+    if counter is None:
+        yield from results
+        return
+    for number, result in enumerate(results, start=1):
+        counter(number * n_rows // n_blocks, n_rows)
+        yield result
 
 
 class Stopwatch:

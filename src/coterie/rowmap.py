@@ -18,9 +18,9 @@ from coterie.kernels import is_tensor, kernels_of
 from coterie.kernels.cpu import row_product
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
+from coterie.rows.blocks import join, storable
 
 if TYPE_CHECKING:
-    from coterie.rows import Rows
     from coterie.views import ViewBlock
 
 CONCATENATION = -1  # the number of the view that is all views side by side
@@ -84,20 +84,13 @@ class Side:
     gaps: bool  # whether some row or landmark may lack the view
 
 
+@storable
 @dataclass(frozen=True)
 class Block:
     """What is kept of some rows once the graphs are built: every graph's neighbours, side by side."""
 
     indices: np.ndarray  # (b, Q) landmark numbers, ascending within each graph
     weights: np.ndarray  # (b, Q) summing to one within each graph, or zero where a row lacks the view
-
-
-def take_rows(rows: Rows, numbers: np.ndarray) -> Block:
-    """Return the neighbours of some rows, by ascending row numbers."""
-    return Block(
-        rows.take(numbers, lambda block: block.indices),
-        rows.take(numbers, lambda block: block.weights),
-    )
 
 
 def host_block(block: Block, bounds: np.ndarray) -> Block:
@@ -137,6 +130,12 @@ class GraphMap:
         """Graph g owns columns ``bounds[g]:bounds[g + 1]`` of a block."""
         return np.cumsum([0, *(graph.n_neighbors for graph in self.graphs)])  # (G + 1,)
 
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes a row's neighbours take."""
+        index = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
+        return int(self.bounds[-1]) * (np.dtype(index).itemsize + self.dtype.itemsize)
+
     def view_name(self, view: int) -> str:
         """Return the name of a view, the concatenation included."""
         return "(concatenation)" if view == CONCATENATION else self.names[view]
@@ -170,7 +169,7 @@ class GraphMap:
         for start in range(0, views[0].data.shape[0], TILE):
             tile = slice(start, min(start + TILE, views[0].data.shape[0]))
             tiles.append(self._connect_tile(views, tile, first_row + start, watch))
-        return join_blocks(tiles)
+        return join(tiles)
 
     def _connect_tile(self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch) -> Block:
         sides = {
@@ -347,14 +346,6 @@ def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray
     """Return U* at the block's rows, each row of length one."""
     rows = basis(block, bounds)  # (b, k)
     return kernels_of(rows).unit_rows(rows)
-
-
-def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Return blocks one below the other."""
-    if len(blocks) == 1:
-        return blocks[0]
-    xp = array_namespace(blocks[0].weights)
-    return Block(xp.concat([block.indices for block in blocks]), xp.concat([block.weights for block in blocks]))
 
 
 def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:

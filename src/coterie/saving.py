@@ -280,6 +280,7 @@ def _parameters(model: GuidedCoTraining) -> dict[str, Any]:
             stacklevel=3,
         )
         parameters["random_state"] = None
+    parameters["work_dir"] = None  # a folder of this machine, and empty by now
     if type(parameters.get("device")).__module__ == "torch":
         parameters["device"] = str(parameters["device"])
     return parameters

@@ -24,7 +24,7 @@ from sklearn.cluster import kmeans_plusplus
 from coterie.arrays import precision_of
 from coterie.assignment import assign, lloyd, qr_centroids
 from coterie.kernels import cpu
-from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block, take_rows
+from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
@@ -143,7 +143,7 @@ def suggest_from_graphs(
     """
     drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
     chosen, kept = heard(graph_map.bounds, graph_map.n_landmarks, rng)
-    block = host_block(take_rows(rows, drawn), graph_map.bounds)
+    block = host_block(rows.take(drawn), graph_map.bounds)
     block, bounds = some_graphs(block, graph_map.bounds, chosen)
     block, p = keep_landmarks(block, bounds, kept), int(kept.sum())
     n = len(block.indices)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -30,6 +32,28 @@ def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> N
     """Refuse what is not one of the choices."""
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
         refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
+
+
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+UNITS |= {unit.replace("B", "iB"): 2 ** (10 * n) for n, unit in enumerate(("KB", "MB", "GB", "TB"), start=1)}
+
+
+def check_bytes(owner: str, name: str, value: Any, *, low: int) -> int:
+    """Return a number of bytes, which may be written as "2GB" or "1.5 GiB".
+
+    Examples
+    --------
+    >>> check_bytes("GuidedCoTraining", "memory_limit", "2 GB", low=1)
+    2000000000
+    """
+    found = value
+    if isinstance(value, str) and (parts := re.fullmatch(r"\s*([\d.]+)\s*(\w*)\s*", value)):
+        units = {unit.lower(): size for unit, size in UNITS.items()}
+        with suppress(KeyError, ValueError):
+            found = int(float(parts[1]) * units[parts[2].lower()])
+    if not isinstance(found, Integral) or isinstance(found, bool) or found < low:
+        refuse(owner, name, f'a number of bytes like "4GB", at least {low / 1e9:g} GB', value)
+    return int(found)
 
 
 def per_view(owner: str, name: str, value: Any, views: Sequence[str], default: Any) -> list[Any]:

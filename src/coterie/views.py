@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,7 @@ class View:
     data: Table  # (stored rows, d)
     columns: tuple[str, ...] | None = None
     positions: np.ndarray | None = None  # (n,) stored row of every row, -1 where it has none; None: 0..n-1
+    may_lack: bool = False  # rows that are NaN throughout lack the view, which is seen when they are read
 
     @property
     def n_rows(self) -> int:
@@ -66,6 +69,17 @@ class View:
 
     def read(self, rows: slice | np.ndarray) -> ViewBlock:
         """Return the given rows, as stored; rows that lack the view are zero."""
+        block = self._stored(rows)
+        return without_nan_rows(block) if self.may_lack else block
+
+    def take(self, rows: np.ndarray) -> View:
+        """Return the given rows as a view in memory."""
+        block = self.read(rows)
+        present = to_host(block.present)
+        positions = None if present is None else np.where(present, np.arange(len(rows)), -1)
+        return View(self.name, block.data, self.columns, positions)
+
+    def _stored(self, rows: slice | np.ndarray) -> ViewBlock:
         if self.positions is None:
             return ViewBlock(self.data[rows], None)
         positions = self.positions[rows]  # (b,)
@@ -117,6 +131,11 @@ class Views(Sequence[View]):
         """Return the given rows of every view."""
         return [self.read_view(number, rows) for number in range(len(self))]
 
+    def take(self, rows: np.ndarray) -> Views:
+        """Return the given rows as views in memory."""
+        ids = None if self.ids is None else self.ids[rows]
+        return Views(tuple(view.take(rows) for view in self.views), ids, self.device)
+
     def read_view(self, number: int, rows: slice | np.ndarray) -> ViewBlock:
         """Return the given rows of one view."""
         block = self.views[number].read(rows)
@@ -124,8 +143,13 @@ class Views(Sequence[View]):
 
     @property
     def complete(self) -> bool:
-        """Whether every row has every view."""
+        """Whether every row has every view, as far as that is known before the rows are read."""
         return all(view.positions is None or bool((view.positions >= 0).all()) for view in self.views)
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether only reading shows which rows have which views."""
+        return any(view.may_lack for view in self.views)
 
     def presence(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Which of the given rows has which view."""
@@ -155,6 +179,16 @@ class RowRange:
         return RawRows(self.first_row, self.source.read(slice(self.first_row, self.stop)))
 
 
+def without_nan_rows(block: ViewBlock) -> ViewBlock:
+    """Return a block of host memory in which rows that are NaN throughout lack the view."""
+    missing = _nan_rows(block.data)
+    if not len(missing):
+        return block
+    present = np.ones(len(block.data), dtype=bool) if block.present is None else block.present.copy()
+    present[missing] = False
+    return ViewBlock(np.where(present[:, None], block.data, block.data.dtype.type(0)), present)
+
+
 def as_views(X: Any, groups: Any = None) -> Views:
     """Return what the user passed as validated views.
 
@@ -175,6 +209,7 @@ def as_views(X: Any, groups: Any = None) -> Views:
     >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
     ('left', 'right')
     """
+    X = open_files(X)
     if groups is not None:
         tables = _split_columns(X, groups)
     elif _is_dict_of_tables(X):
@@ -191,8 +226,8 @@ def as_views(X: Any, groups: Any = None) -> Views:
         raise ValueError("No views: X is empty. Pass at least one 2-D array.")
     lone = len(tables) == 1 and "X" in tables
     views = [_as_view(name, table, lone) for name, table in tables.items()]
-    if all(map(is_file_table, tables.values())):
-        return _align_files(views, list(tables.values()))
+    if all(is_file_table(view.data) for view in views):
+        return _align_files(views, [view.data for view in views])
     return _align(views, [_row_ids(table) for table in tables.values()])
 
 
@@ -201,6 +236,7 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
 
     A dict may leave views out, and a list may hold None: the rows are then taken to lack those views.
     """
+    X = list(open_files(X).values()) if _names_files(X) else open_files(X)  # a list is in the order of the fit's views
     if groups is None and _is_dict_of_tables(X):
         unknown = [str(name) for name in X if str(name) not in names]
         if unknown:
@@ -296,6 +332,30 @@ def lies_on_gpu(table: Any) -> bool:
     return hasattr(table, "__dlpack_device__") and table.__dlpack_device__()[0] == CUDA
 
 
+def open_files(X: Any) -> Any:
+    """Return X with tables in the place of the paths of files, named as :func:`coterie.formats.open_views` does."""
+    several = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
+    if not _names_files(X) and not any(map(_names_files, several)):
+        return X
+    from coterie.formats import open_table, open_views
+
+    if _names_files(X):
+        return open_views(X)
+    if not isinstance(X, Mapping):
+        return [open_table(table) if _names_files(table) else table for table in X]
+    tables: dict[Any, Any] = {}
+    for name, table in X.items():
+        tables.update(open_views({name: table}) if _names_files(table) else {name: table})
+    return tables
+
+
+def _names_files(X: Any) -> bool:
+    """Whether X is a path or a list of paths."""
+    if isinstance(X, list | tuple) and X:
+        return all(isinstance(item, str | PathLike) for item in X)
+    return isinstance(X, str | PathLike)
+
+
 def is_file_table(table: Any) -> bool:
     """Whether a table lies in a file and is read block by block (:mod:`coterie.formats`)."""
     return type(table).__module__.startswith("coterie.formats")
@@ -368,6 +428,7 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
 def _as_view(name: str, table: Any, lone: bool) -> View:
     label = "X" if lone else f"View {name!r}"
     columns = tuple(str(c) for c in table.columns) if getattr(table, "columns", None) is not None else None
+    table = _unmapped(name, table)
     data = table if is_file_table(table) else _as_table(label, table)
     if data.ndim != 2:
         raise ValueError(
@@ -385,7 +446,23 @@ def _as_view(name: str, table: Any, lone: bool) -> View:
             f"{label}: found array with 0 feature(s) (shape={data.shape}) while a minimum of 1 is "
             "required. Leave the view out."
         )
+    if is_file_table(data):  # there is no end to looking at all of it now
+        return View(name, data, columns, may_lack=not data.is_sparse and data.dtype.kind == "f")
     return View(name, data, columns, _positions_of_present_rows(data))
+
+
+def _unmapped(name: str, table: Any) -> Any:
+    """Return a memory map as a table in its file: rows that are read leave memory again, mapped ones do not."""
+    if not isinstance(table, np.memmap) or table.ndim != 2 or not table.flags.c_contiguous:
+        return table
+    whole = table
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    if whole.filename is None or whole.mode == "c" or table.dtype.kind not in "biuf" or not table.size:
+        return table  # there is no file, or what was written to the map is not in it
+    from coterie.formats.tables import mapped_table
+
+    return mapped_table(name, table, Path(whole.filename), whole.offset + table.ctypes.data - whole.ctypes.data)
 
 
 def _as_table(label: str, table: Any) -> Table:
@@ -437,15 +514,20 @@ def _positions_of_present_rows(data: Table) -> np.ndarray | None:
 
     Only rows that begin with NaN can be such rows, so a clean table costs a look at one column.
     """
-    if sparse.issparse(data) or is_file_table(data) or not _may_be_nan(data):
-        return None  # of a table in a file, rows are looked at when they are read
-    suspects = np.flatnonzero(_is_nan(data[:, 0]))
-    missing = suspects[_is_nan(data[suspects]).all(axis=1)] if len(suspects) else suspects
+    if sparse.issparse(data) or not _may_be_nan(data):
+        return None
+    missing = _nan_rows(data)
     if not len(missing):
         return None
     positions = np.arange(data.shape[0])
     positions[missing] = -1
     return positions
+
+
+def _nan_rows(data: Table) -> np.ndarray:
+    """Return the rows that are NaN throughout."""
+    suspects = np.flatnonzero(_is_nan(data[:, 0]))
+    return suspects[_is_nan(data[suspects]).all(axis=1)] if len(suspects) else suspects
 
 
 def _may_be_nan(data: Table) -> bool:

@@ -139,7 +139,7 @@ def open_table(
     )
     if name is None:
         name = name_of_key(key) if key else stem(Path(path) if isinstance(path, str | PathLike) else files[0])
-    return FileTable(name, store, chosen)
+    return FileTable(name, store, chosen, files)
 
 
 def open_views(

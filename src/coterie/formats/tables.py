@@ -268,10 +268,17 @@ class FileTable:
 
     ndim = 2
 
-    def __init__(self, name: str, store: Store, chosen: np.ndarray | None = None) -> None:
+    def __init__(self, name: str, store: Store, chosen: np.ndarray | None = None, files: Sequence[Path] = ()) -> None:
         self.name = name
         self.store = store
         self.chosen = chosen  # column numbers; None: all of them
+        self.files = tuple(files)
+
+    @property
+    def written(self) -> list[tuple[int, int]]:
+        """The files' sizes, and when they were written: other numbers are other rows."""
+        found = [path.stat() for path in self.files]
+        return [(status.st_size, status.st_mtime_ns) for status in found]
 
     @property
     def where(self) -> str:
@@ -356,6 +363,14 @@ class FileTable:
         if block.shape[0] != count:
             raise FormatError(f"{place} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
         return block if self.chosen is None else block[:, self.chosen]
+
+
+def mapped_table(name: str, array: np.memmap, path: Path, offset: int) -> FileTable:
+    """Return the table that a memory map shows, whose first row begins at a byte of the file."""
+    dtype = check_dtype(array.dtype, str(path))
+    shape = (array.shape[0], array.shape[1])
+    store = RawStore(where=str(path), shape=shape, dtype=dtype, path=path, stored=array.dtype, offset=offset)
+    return FileTable(name, store, files=[path])
 
 
 def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,8 @@ class Rows(Protocol):
     """Blocks of rows, somewhere.
 
     The functions that are passed in are pure: the same block gives the same result, wherever and however often
-    it is computed.
+    it is computed. Blocks are arrays, or dataclasses of arrays that have one row for each row
+    (:func:`coterie.rows.blocks.storable`).
     """
 
     n_rows: int
@@ -27,10 +28,16 @@ class Rows(Protocol):
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
-        """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
+        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
+
+    def each(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Return ``function(block)``, something small, for some blocks that are all rows, in the order of the rows."""
+
+    def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+        """Yield ``function(block)`` in the order of the rows, a few of them computed ahead."""
 
     def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
 
-    def take(self, rows: np.ndarray, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the given rows, ascending, of ``function(block)``."""
+    def take(self, rows: np.ndarray) -> Any:
+        """Return the given rows, ascending, as one block."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.progress import counted
+from coterie.rows.blocks import take_from
 from coterie.threads import in_order
 
 # Threads that copy host memory to where the card can fetch it: one alone is slower than the bus.
@@ -28,7 +30,7 @@ class CudaRows:
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> CudaRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        return CudaRows([function(block) for block in self._loaded(load)], n_rows=self.n_rows)
+        return CudaRows(list(self.stream(function, load)), n_rows=self.n_rows)
 
     def replace(self, function: Callable[[Any], Any]) -> CudaRows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
@@ -36,17 +38,25 @@ class CudaRows:
         return CudaRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
-        """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
+        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
         total = zeros()
         for block in self.blocks:
             function(block, total)
         return total
 
+    def each(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Return ``function(block)``, something small, for every block, in the order of the rows."""
+        return [function(block) for block in self.blocks]
+
+    def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+        """Yield ``function(block)`` in the order of the rows."""
+        return counted((function(block) for block in self._loaded(load)), len(self.blocks), self.n_rows)
+
     def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
         import torch
 
-        parts = (function(block) for block in self._loaded(load))
+        parts = self.stream(function, load)
         first = next(parts)
         if len(first) == self.n_rows:
             return first
@@ -58,17 +68,9 @@ class CudaRows:
             at += len(part)
         return out
 
-    def take(self, rows: np.ndarray, function: Callable[[Any], Any]) -> Any:
-        """Return the given rows, ascending, of ``function(block)``."""
-        import torch
-
-        parts, first = [], 0
-        for block in self.blocks:
-            found = function(block)
-            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(found))]
-            parts.append(found[torch.as_tensor(here - first, device=found.device)])
-            first += len(found)
-        return torch.cat(parts)
+    def take(self, rows: np.ndarray) -> Any:
+        """Return the given rows, ascending, as one block."""
+        return take_from(self.blocks, rows)
 
     def _loaded(self, load: Callable[[Any], Any] | None) -> Iterator[Any]:
         return iter(self.blocks) if load is None else in_order(load, self.blocks, LOADERS)

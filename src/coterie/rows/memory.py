@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from coterie.progress import counted
+from coterie.rows.blocks import take_from
 from coterie.threads import in_order
 
 # Partial sums are made over runs of consecutive blocks, and then added up in order. How many there are depends on the
@@ -34,37 +36,29 @@ class MemoryRows:
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> MemoryRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        blocks = list(in_order(after(load, function), self.blocks, self.n_threads))
-        return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
+        return self._with(list(self._run(after(load, function), self.blocks)))
 
     def replace(self, function: Callable[[Any], Any]) -> MemoryRows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
         waiting, self.blocks = deque(self.blocks), ()
         given = (waiting.popleft() for _ in range(len(waiting)))
-        blocks = list(in_order(function, given, self.n_threads))
-        return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
+        return self._with(list(self._run(function, given, len(waiting))))
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
-        """Start from ``zeros()`` and let ``function(block, total)`` add every block to it."""
+        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
+        return sum_runs(self.blocks, function, zeros, n_rows=self.n_rows, n_threads=self.n_threads)
 
-        def sum_run(run: np.ndarray) -> Any:
-            total = zeros()
-            for number in run:
-                function(self.blocks[number], total)
-            return total
+    def each(self, function: Callable[[Any], Any]) -> list[Any]:
+        """Return ``function(block)``, something small, for every block, in the order of the rows."""
+        return list(self._run(function, self.blocks))
 
-        n_runs = int(np.clip(self.n_rows // ROWS_PER_RUN, 1, min(MOST_RUNS, len(self.blocks))))
-        runs = np.array_split(np.arange(len(self.blocks)), n_runs)
-        totals = in_order(sum_run, runs, self.n_threads)
-        result = next(totals)
-        for total in totals:
-            for into, part in zip(result, total, strict=True):
-                into += part
-        return result
+    def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+        """Yield ``function(block)`` in the order of the rows, a few of them computed ahead."""
+        return self._run(after(load, function), self.blocks)
 
     def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
         """Put the rows of ``function(block)`` together, in the order of the rows."""
-        parts = in_order(after(load, function), self.blocks, self.n_threads)
+        parts = self.stream(function, load)
         first = next(parts)
         out = np.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype)
         out[: len(first)] = first
@@ -74,14 +68,47 @@ class MemoryRows:
             at += len(part)
         return out
 
-    def take(self, rows: np.ndarray, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Return the given rows, ascending, of ``function(block)``."""
-        parts, first = [], 0
-        for found in in_order(function, self.blocks, self.n_threads):
-            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + len(found))]
-            parts.append(found[here - first])
-            first += len(found)
-        return np.concatenate(parts)
+    def take(self, rows: np.ndarray) -> Any:
+        """Return the given rows, ascending, as one block."""
+        return take_from(self.blocks, rows)
+
+    def _with(self, blocks: Sequence[Any]) -> MemoryRows:
+        return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
+
+    def _run(self, function: Callable[[Any], Any], blocks: Iterable[Any], n_blocks: int | None = None) -> Iterator[Any]:
+        n_blocks = len(self.blocks) if n_blocks is None else n_blocks
+        return counted(in_order(function, blocks, self.n_threads), n_blocks, self.n_rows)
+
+
+def sum_runs(
+    blocks: Sequence[Any],
+    function: Callable[[Any, Any], None],
+    zeros: Callable[[], Any],
+    *,
+    n_rows: int,
+    n_threads: int,
+) -> Any:
+    """Return the sum over blocks, by partial sums over runs of them."""
+
+    def sum_run(run: np.ndarray) -> Any:
+        total = zeros()
+        for number in run:
+            function(blocks[number], total)
+        return total
+
+    n_runs = int(np.clip(n_rows // ROWS_PER_RUN, 1, min(MOST_RUNS, len(blocks))))
+    runs = np.array_split(np.arange(len(blocks)), n_runs)
+    totals = counted(in_order(sum_run, runs, n_threads), n_runs, n_rows)
+    result = next(totals)
+    for total in totals:
+        add_totals(result, total)
+    return result
+
+
+def add_totals(total: Any, part: Any) -> None:
+    """Add one total's arrays to another's, in place."""
+    for into, more in zip(total, part, strict=True):
+        into += more
 
 
 def after(load: Callable[[Any], Any] | None, function: Callable[[Any], Any]) -> Callable[[Any], Any]:

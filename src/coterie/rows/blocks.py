@@ -1,0 +1,102 @@
+"""Blocks of rows as values: picking rows, joining, and writing them to a file that needs no pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+
+from coterie.arrays import array_namespace
+
+Kind = TypeVar("Kind", bound=type)
+
+# What a file may hold besides arrays, lists and numbers, by name.
+_KINDS: dict[str, type] = {}
+
+
+def storable(kind: Kind) -> Kind:
+    """Let a dataclass of arrays, one row of each for every row of a block, be picked from, joined and stored."""
+    _KINDS[kind.__name__] = kind
+    return kind
+
+
+def count_rows(block: Any) -> int:
+    """Return the number of rows of a block."""
+    return len(_parts(block)[0])
+
+
+def pick(block: Any, rows: Any) -> Any:
+    """Return some rows of a block."""
+    return _rebuilt(block, [part[rows] for part in _parts(block)])
+
+
+def join(blocks: Sequence[Any]) -> Any:
+    """Return blocks one below the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = zip(*map(_parts, blocks), strict=True)
+    return _rebuilt(blocks[0], [array_namespace(parts[0]).concat(list(parts)) for parts in columns])
+
+
+def take_from(blocks: Iterable[Any], rows: np.ndarray, first: int = 0) -> Any:
+    """Return the given rows, ascending, of consecutive blocks as one block; ``first`` is the first block's number."""
+    found = []
+    for block in blocks:
+        size = count_rows(block)
+        here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + size)] - first
+        found.append(pick(block, here))
+        first += size
+    return join(found)
+
+
+def _parts(block: Any) -> list[Any]:
+    if not dataclasses.is_dataclass(block):
+        return [block]
+    return [getattr(block, field.name) for field in dataclasses.fields(block)]
+
+
+def _rebuilt(block: Any, parts: Sequence[Any]) -> Any:
+    kind: Any = type(block)
+    return kind(*parts) if dataclasses.is_dataclass(block) else parts[0]
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+def write_value(file: BinaryIO, value: Any) -> None:
+    """Write arrays, numbers, lists, tuples and storable dataclasses: a line of JSON, then the arrays in turn."""
+    arrays: list[np.ndarray] = []
+    file.write(json.dumps(_described(value, arrays)).encode() + b"\n")
+    for array in arrays:
+        np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def read_value(file: BinaryIO) -> Any:
+    """Return what :func:`write_value` wrote."""
+    described = json.loads(file.readline())
+    return _restored(described, lambda: np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _described(value: Any, arrays: list[np.ndarray]) -> Any:
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"kind": "array"}
+    if isinstance(value, list | tuple):
+        return {"kind": type(value).__name__, "items": [_described(item, arrays) for item in value]}
+    if dataclasses.is_dataclass(value):
+        return {"kind": type(value).__name__, "items": [_described(item, arrays) for item in _parts(value)]}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _restored(described: Any, next_array: Any) -> Any:
+    if not isinstance(described, dict):
+        return described
+    if described["kind"] == "array":
+        return next_array()
+    items = [_restored(item, next_array) for item in described["items"]]
+    if described["kind"] in ("list", "tuple"):
+        return items if described["kind"] == "list" else tuple(items)
+    return _KINDS[described["kind"]](*items)

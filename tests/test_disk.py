@@ -1,0 +1,298 @@
+"""Rows in files: the same answer as in memory, under a limit, and after the process was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from coterie import GuidedCoTraining
+from coterie.datasets import make_views
+from coterie.rowmap import Block
+from coterie.rows.blocks import read_value, write_value
+from coterie.rows.disk import DiskRows
+from coterie.rows.memory import MemoryRows
+from coterie.rows.work_folder import WorkFolder, open_work_folder
+
+FITTED = ("labels_", "confidence_", "embedding_", "cluster_centers_", "medoid_indices_", "landmark_indices_")
+
+
+@pytest.fixture(scope="module")
+def views():
+    return list(make_views(1500, n_clusters=4, separation=4, random_state=0).views.values())
+
+
+def model(**settings):
+    return GuidedCoTraining(4, block_size=200, store_embedding=True, **{"random_state": 3, **settings})
+
+
+@pytest.fixture(scope="module")
+def in_memory(views):
+    return model().fit(views)
+
+
+def assert_same_fit(found, expected):
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    assert found.stability_ == expected.stability_
+
+
+# -- values in files ------------------------------------------------------------------------------------------------
+
+
+def test_values_come_back_as_they_were(tmp_path, rng):
+    block = Block(rng.integers(0, 9, (5, 3)).astype(np.uint16), rng.random((5, 3), dtype=np.float32))
+    value = [block, (np.float64(2.5), 3), np.zeros((0, 2)), "name", None]
+    with open(tmp_path / "value", "wb") as file:
+        write_value(file, value)
+    with open(tmp_path / "value", "rb") as file:
+        found = read_value(file)
+    assert isinstance(found[0], Block)
+    assert found[0].indices.dtype == np.uint16
+    np.testing.assert_array_equal(found[0].weights, block.weights)
+    assert found[1:2] + found[3:] == [(2.5, 3), "name", None]
+    assert found[2].shape == (0, 2)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_verbs_are_those_of_memory(tmp_path, rng, n_threads):
+    data = rng.standard_normal((100_003, 3)).astype(np.float32)
+    blocks = np.array_split(data, 23)
+    memory = MemoryRows(blocks, n_rows=len(data), n_threads=n_threads)
+    disk = DiskRows(blocks, n_rows=len(data), n_threads=n_threads, folder=WorkFolder(tmp_path))
+
+    def add(block, total):
+        total[0][...] += block.T @ block
+
+    for one, two in ((memory, disk), (memory.map(np.square), disk.map(np.square))):
+        numbers = np.array([0, 5, 50_000, 100_002])
+        np.testing.assert_array_equal(one.take(numbers), two.take(numbers))
+        np.testing.assert_array_equal(one.collect(np.exp), two.collect(np.exp))
+        np.testing.assert_array_equal(*(rows.sum(add, lambda: (np.zeros((3, 3), np.float32),)) for rows in (one, two)))
+        assert one.each(len) == two.each(len)
+        assert [len(part) for part in one.stream(np.exp)] == [len(part) for part in two.stream(np.exp)]
+
+
+def test_replaced_blocks_are_given_up(tmp_path, rng):
+    folder = WorkFolder(tmp_path)
+    rows = DiskRows(list(rng.standard_normal((4, 10, 2))), n_rows=40, n_threads=2, folder=folder).map(np.square)
+    assert len(list((tmp_path / "step_0001").iterdir())) == 5
+    rows.replace(np.sqrt)
+    assert [path.name for path in (tmp_path / "step_0001").iterdir()] == ["whole"]
+    assert len(list((tmp_path / "step_0002").iterdir())) == 5
+
+
+# -- fits -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fit_in_files_is_the_fit_in_memory(tmp_path, views, in_memory):
+    found = model(work_dir=tmp_path / "work").fit(views)
+    assert_same_fit(found, in_memory)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_limit_sends_rows_to_files(tmp_path, views, in_memory, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    limited = model(memory_limit="1GB")  # which is what a fit takes without any rows
+    found = limited.fit(views)
+    assert_same_fit(found, in_memory)
+    assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(found.predict(views), in_memory.labels_)
+
+
+def test_the_number_of_clusters_is_found_in_files_too(tmp_path, views):
+    plain = GuidedCoTraining("auto", random_state=0).fit(views)
+    found = GuidedCoTraining("auto", random_state=0, work_dir=tmp_path).fit(views)
+    assert found.n_clusters_ == plain.n_clusters_ == 4
+    np.testing.assert_array_equal(found.labels_, plain.labels_)
+
+
+@pytest.mark.parametrize("stop_after", [1, 3, 7, 12, 20, 40])
+def test_a_job_that_failed_is_taken_up(tmp_path, views, in_memory, monkeypatch, stop_after):
+    """Whatever has been written when a job ends, the next call goes on from there."""
+    import coterie.rows.disk as disk
+    import coterie.rows.work_folder as work_folder
+
+    writes = 0
+    save = work_folder.save
+
+    def save_or_stop(path, value):
+        nonlocal writes
+        writes += 1
+        if writes > stop_after:
+            raise KeyboardInterrupt
+        save(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "save", save_or_stop)
+        patch.setattr(work_folder, "save", save_or_stop)
+        with pytest.raises(KeyboardInterrupt):
+            model(work_dir=tmp_path).fit(views)
+    assert (tmp_path / "job.json").exists()
+    assert_same_fit(model(work_dir=tmp_path, n_jobs=1).fit(views), in_memory)
+
+
+JOB = """
+import sys
+import numpy as np
+from coterie import GuidedCoTraining
+views = [np.load(path, mmap_mode="r") for path in sys.argv[2:4]]
+model = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5, work_dir=sys.argv[1])
+np.save(sys.argv[4], model.fit(views).labels_)
+"""
+
+
+def count_files(folder):
+    return sum(len(files) for _, _, files in os.walk(folder))
+
+
+def test_a_killed_process_is_taken_up(tmp_path, views):
+    """Killed at no particular moments, a job ends as it would have."""
+    for name, view in zip("ab", views, strict=False):
+        np.save(tmp_path / f"{name}.npy", view)
+    paths = [tmp_path / name for name in ("work", "a.npy", "b.npy", "labels.npy")]
+    command = [sys.executable, "-c", JOB, *map(str, paths)]
+    for more in np.random.default_rng().integers(4, 60, size=3):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        enough = count_files(tmp_path / "work") + more
+        while process.poll() is None and count_files(tmp_path / "work") < enough:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "work").iterdir()) == []
+    plain = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5).fit(views[:2])
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), plain.labels_)
+
+
+def test_what_was_drawn_is_not_drawn_again(tmp_path, views):
+    leave_unfinished(tmp_path, views, random_state=np.random.RandomState(7))
+    found = model(work_dir=tmp_path, random_state=None).fit(views)
+    assert_same_fit(found, model(random_state=np.random.RandomState(7)).fit(views))
+
+
+# -- folders that cannot be used ------------------------------------------------------------------------------------
+
+
+def leave_unfinished(folder, views, **settings):
+    class Stop(Exception):
+        pass
+
+    def stop(stage):
+        if stage == "rounds":
+            raise Stop
+
+    from coterie.progress import listening
+
+    with pytest.raises(Stop), listening(stop):
+        model(work_dir=folder, **settings).fit(views)
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        ({"n_clusters": 3}, "n_clusters is 4, here it is 3"),
+        ({"random_state": 4}, "random_state is 3, here it is 4"),
+        ({"scaling": "block"}, "scaling is 'auto', here it is 'block'"),
+    ],
+)
+def test_another_job_is_not_mixed_in(tmp_path, views, change, culprit):
+    leave_unfinished(tmp_path, views)
+    with pytest.raises(ValueError, match=culprit):
+        model(work_dir=tmp_path).set_params(**change).fit(views)
+    with pytest.raises(ValueError, match=r"view 'view0' is .* fingerprint"):
+        model(work_dir=tmp_path).fit([views[0] + 1, *views[1:]])
+    model(work_dir=tmp_path, verbose=0, n_jobs=1).fit(views)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path, views):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match=r"holds other files, 'thesis.tex' among them"):
+        model(work_dir=tmp_path).fit(views)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "lock"] == ["thesis.tex"]
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path, views):
+    with open_work_folder(tmp_path, {}, 0), pytest.raises(ValueError, match="in use by another process"):
+        model(work_dir=tmp_path).fit(views)
+
+
+@pytest.mark.parametrize("limit", ["500MB", "lots", -1, 2.5, True, "1.2.3GB"])
+def test_a_limit_must_be_a_size(views, limit):
+    with pytest.raises(ValueError, match="'memory_limit' parameter of GuidedCoTraining must be a number of bytes"):
+        model(memory_limit=limit).fit(views)
+
+
+@pytest.mark.parametrize("name", ["memory_limit", "work_dir"])
+def test_files_are_not_for_a_gpu(tmp_path, views, name):
+    pytest.importorskip("torch")
+    value = {"memory_limit": "4GB", "work_dir": str(tmp_path)}[name]
+    with pytest.raises(ValueError, match=f"'{name}' parameter .* must be None with device='torch'"):
+        model(device="torch", **{name: value}).fit(views)
+
+
+# -- what is read ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, views):
+    paths = []
+    for number, view in enumerate(views):
+        paths.append(tmp_path / f"view{number}.npy")
+        np.save(paths[-1], view)
+    return paths
+
+
+def test_paths_and_maps_are_views(files, views, in_memory):
+    maps = [np.load(path, mmap_mode="r") for path in files]
+    named = {path.stem: str(path) for path in files}
+    for X in (files, list(map(str, files)), named, maps, [maps[0], *views[1:]]):
+        found = model().fit(X)
+        np.testing.assert_array_equal(found.labels_, in_memory.labels_)
+        np.testing.assert_array_equal(found.predict(X), in_memory.labels_)
+    assert model().fit(named).view_names_ == tuple(named)
+
+
+def test_a_map_shows_what_it_shows(files, views):
+    """Part of a map, another byte order, and a map with changes of its own."""
+    whole = np.load(files[0], mmap_mode="r")
+    found = model().fit([whole[300:1100], views[1][300:1100]])
+    expected = model().fit([views[0][300:1100], views[1][300:1100]])
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    np.save(files[0], views[0].astype(">f8"))
+    swapped = model().fit([np.load(files[0], mmap_mode="r"), views[1]])
+    np.testing.assert_array_equal(swapped.labels_, model().fit([views[0].astype("f8"), views[1]]).labels_)
+    changed = np.load(files[0], mmap_mode="c")
+    changed[:] = np.random.default_rng(0).permutation(changed)
+    found = model().fit([changed, views[1]])
+    np.testing.assert_array_equal(found.labels_, model().fit([np.array(changed), views[1]]).labels_)
+
+
+def test_rows_of_nan_in_files_lack_the_view(tmp_path, views, rng):
+    views = [np.array(view, dtype=np.float32) for view in views[:2]]
+    for view in views:
+        view[rng.choice(1500, 200, replace=False)] = np.nan
+    lost = np.isnan(views[0][:, 0]) & np.isnan(views[1][:, 0])
+    views = [view[~lost] for view in views]
+    paths = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for path, view in zip(paths, views, strict=True):
+        np.save(path, view)
+    plain = model().fit(views)
+    assert (plain.view_labels(views) < 0).any()
+    for X in (paths, [np.load(path, mmap_mode="r") for path in paths]):
+        found = model().fit(X)
+        np.testing.assert_array_equal(found.labels_, plain.labels_)
+        np.testing.assert_array_equal(found.predict(X), plain.labels_)
+        np.testing.assert_array_equal(found.view_labels(X), plain.view_labels(views))
+
+
+def test_a_single_nan_in_a_file_is_still_refused(tmp_path, views):
+    broken = np.array(views[0])
+    broken[700, 1] = np.nan
+    np.save(tmp_path / "a.npy", broken)
+    with pytest.raises(ValueError, match="row 700"):
+        model().fit([tmp_path / "a.npy", views[1]])
