@@ -296,3 +296,11 @@ def test_a_single_nan_in_a_file_is_still_refused(tmp_path, views):
     np.save(tmp_path / "a.npy", broken)
     with pytest.raises(ValueError, match="row 700"):
         model().fit([tmp_path / "a.npy", views[1]])
+
+
+def test_predictions_come_block_by_block(files, views, in_memory):
+    parts = list(in_memory.stream(files))
+    assert [part.first_row for part in parts] == list(range(0, 1500, 200))
+    np.testing.assert_array_equal(np.concatenate([part.labels for part in parts]), in_memory.labels_)
+    np.testing.assert_array_equal(np.concatenate([part.confidence for part in parts]), in_memory.confidence(views))
+    np.testing.assert_array_equal(np.concatenate([part.embedding for part in parts]), in_memory.transform(views))

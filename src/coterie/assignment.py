@@ -185,6 +185,29 @@ def spread_starts(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gene
     return torch.stack(starts, dim=1)  # (runs, k, c)
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of some consecutive rows.
+
+    Attributes
+    ----------
+    first_row : int
+        The number of the first of them.
+    labels : ndarray of shape (b,)
+    confidence : ndarray of shape (b,)
+    embedding : ndarray of shape (b, n_components)
+    """
+
+    first_row: int
+    labels: np.ndarray
+    confidence: np.ndarray
+    embedding: np.ndarray
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return labels, confidence and embedding."""
+        return self.labels, self.confidence, self.embedding
+
+
 @storable
 @dataclass(frozen=True)
 class Census:

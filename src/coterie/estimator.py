@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import __version__
 from coterie.arrays import array_namespace, to_host
-from coterie.assignment import Census, assign, count_clusters, draw_sample, fit_centroids, merge_censuses
+from coterie.assignment import Census, Prediction, assign, count_clusters, draw_sample, fit_centroids, merge_censuses
 from coterie.cotraining import (
     CoTraining,
     CoTrainingSettings,
@@ -434,6 +434,38 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         return self._map_rows(X, lambda rows: rows)
 
+    def stream(self, X: Any) -> Iterator[Prediction]:
+        """Yield labels, confidence and embedding block by block, in the order of the rows, in one pass over them.
+
+        For more rows than memory has room for results: what is yielded can be written, and forgotten.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Yields
+        ------
+        Prediction
+
+        Examples
+        --------
+        >>> from coterie import GuidedCoTraining
+        >>> from coterie.datasets import make_views
+        >>> data = make_views(300, n_clusters=3, random_state=0)
+        >>> model = GuidedCoTraining(3, random_state=0, block_size=100).fit(data.views)
+        >>> [(part.first_row, len(part.labels)) for part in model.stream(data.views)]
+        [(0, 100), (100, 100), (200, 100)]
+        """
+
+        def label(row_map: RowMap, block: RawRows) -> Prediction:
+            embedding = row_map(block.views, block.first_row)  # (b, c)
+            part = assign(embedding, self.cluster_centers_)
+            return Prediction(block.first_row, part.labels, part.confidence, embedding)
+
+        with self._new_rows(X) as (rows, row_map):
+            for part in rows.stream(partial(label, row_map), load=RowRange.read):
+                yield Prediction(part.first_row, *(as_given(array, X) for array in part.arrays()))
+
     def view_labels(self, X: Any) -> np.ndarray:
         """Return the cluster that each view alone speaks for, -1 where a row lacks the view.
 
@@ -826,6 +858,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self._collect(X, lambda row_map, block: function(row_map(block.views, block.first_row)))
 
     def _collect(self, X: Any, function: Callable[[RowMap, RawRows], np.ndarray]) -> np.ndarray:
+        with self._new_rows(X) as (rows, row_map):
+            return as_given(rows.collect(partial(function, row_map), load=RowRange.read), X)
+
+    @contextmanager
+    def _new_rows(self, X: Any) -> Iterator[tuple[Rows, RowMap]]:
+        """Lend raw rows like those of the fit, and the map that they go through, where they lie."""
         check_is_fitted(self)
         views = place_views(match_views(X, self._groups, self.view_names_), self.device)
         if hasattr(self, "n_features_in_") and hasattr(X, "shape"):
@@ -833,9 +871,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         check_columns(views, self._shapes)
         row_map = self._row_map if views.device is None else self._row_map.on(views.device)
         with one_thread_per_block(), explain_memory(views):
-            rows = rows_of(views, self.block_size, count_threads(self.n_jobs))
-            found = rows.collect(lambda block: function(row_map, block), load=RowRange.read)
-        return as_given(found, X)
+            yield rows_of(views, self.block_size, count_threads(self.n_jobs)), row_map
 
 
 def suggest_k(
