@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,8 @@ Result = TypeVar("Result")
 _lock = threading.Lock()
 _fits_running = 0
 _limits: Any = None
-_controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds: once is enough
+_controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
+_modules_then = 0  # and need be done again only after an import, which may have loaded another one
 
 
 @contextmanager
@@ -29,10 +31,11 @@ def one_thread_per_block() -> Iterator[None]:
     blocks for the cores, and its rounding would depend on how many there are. The setting belongs to the process,
     so fits that overlap in time share it: the first one sets it, the last one puts back what it found.
     """
-    global _fits_running, _limits, _controller
+    global _fits_running, _limits, _controller, _modules_then
     with _lock:
         if _fits_running == 0:
-            _controller = _controller or ThreadpoolController()
+            if _controller is None or len(sys.modules) != _modules_then:
+                _controller, _modules_then = ThreadpoolController(), len(sys.modules)
             _limits = _controller.limit(limits=1)
         _fits_running += 1
     try:
