@@ -37,3 +37,12 @@ def test_lengths_must_agree(metric):
         metric([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="empty"):
         metric([], [])
+
+
+@pytest.mark.parametrize(("classes", "clusters"), [(1, 1), (1, 4), (3, 1), (4, 7), (40, 40)])
+def test_the_same_as_scikit_learn(rng, classes, clusters):
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    true, pred = rng.integers(classes, size=40), rng.integers(clusters, size=40)
+    assert nmi(true, pred) == pytest.approx(normalized_mutual_info_score(true, pred), abs=1e-12)
+    assert ari(true, pred) == pytest.approx(adjusted_rand_score(true, pred), abs=1e-12)

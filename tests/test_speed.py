@@ -16,7 +16,7 @@ from coterie.bench.speed import FULL, KMEANS, LIBRARIES, PARTS, QUICK, STARTS, S
 from coterie.bench.speed_tables import growth_exponent, rows_table
 from coterie.bench.suites import Method
 from coterie.bench.tables import markdown
-from coterie.bench.timing import BareProduct, Seconds, Timed, interleaved, median_of, synthetic_rows
+from coterie.bench.timing import BareProduct, Seconds, Timed, interleaved, measure_speed, median_of, synthetic_rows
 from coterie.cli.bench import app
 from coterie.datasets import make_views
 from coterie.metrics import clustering_accuracy
@@ -183,6 +183,16 @@ def test_all_tables_are_made(measured):
     ]
     assert all(len(row) == len(table.header) for table in tables.values() for row in table.rows)
     assert tables["speed_peers_images"].rows == (("a", "0.1 (0.500)", "0.2 (0.500)"),)
+
+
+def test_a_report_is_timed_and_weighed():
+    pytest.importorskip("jinja2")
+    (few,) = PARTS["report"](QUICK)[0]
+    found = measure_speed(few, None)
+    assert found["n_rows"] == 300
+    assert found["seconds"] > 0
+    table = speed_tables([found])["speed_report"]
+    assert table.rows == (("300", f"{found['seconds']:.2f}", f"{found['bytes'] / 1000:.0f}"),)
 
 
 def test_growth_per_row_is_in_the_table():

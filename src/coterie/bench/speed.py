@@ -27,7 +27,7 @@ class SpeedRun(Run):
     """One method on so many rows, timed."""
 
     part: str = ""
-    kind: str = "fit"  # or "predict", "start"
+    kind: str = "fit"  # or "predict", "start", "report"
     columns: tuple[int, ...] = ()  # of synthetic views; none for a data set that has a name
     product_landmarks: int = 600  # of the bare product that it is measured in
     repeats: int = 3
@@ -55,6 +55,7 @@ class Sizes:
     peer_rows: tuple[int, ...] = (1000, 2000, 5000, 10_000, 20_000, 70_000)
     million_rows: int = 1_000_000
     million_columns: tuple[int, ...] = (256, 128, 64)
+    report_rows: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     repeats: int = 3
 
 
@@ -69,6 +70,7 @@ QUICK = Sizes(
     peer_rows=(200, 300),
     million_rows=500,
     million_columns=(16, 8, 4),
+    report_rows=(300, 600),
     repeats=1,
 )
 
@@ -219,6 +221,25 @@ def start_part(sizes: Sizes) -> list[Group]:
     ]
 
 
+def report_part(sizes: Sizes) -> list[Group]:
+    """Return reports of more and more rows, which neither time nor size should follow."""
+    return [
+        [
+            SpeedRun(
+                COTERIE,
+                synthetic_name(sizes.synthetic_columns),
+                0,
+                rows,
+                part="report",
+                kind="report",
+                columns=sizes.synthetic_columns,
+                repeats=sizes.repeats,
+            )
+        ]
+        for rows in sizes.report_rows
+    ]
+
+
 PARTS: dict[str, Callable[[Sizes], list[Group]]] = {
     "mnist": mnist_part,
     "rows": rows_part,
@@ -226,6 +247,7 @@ PARTS: dict[str, Callable[[Sizes], list[Group]]] = {
     "peers": peers_part,
     "million": million_part,
     "start": start_part,
+    "report": report_part,
 }
 
 

@@ -25,6 +25,7 @@ def speed_tables(records: Sequence[Record]) -> dict[str, Table]:
         "speed_predict": ("predict", predict_table),
         "speed_million": ("million", million_table),
         "speed_start": ("start", start_table),
+        "speed_report": ("report", report_table),
     }
     by_part = latest(records)
     tables = {name: make(by_part[part]) for name, (part, make) in makers.items() if part in by_part}
@@ -186,3 +187,10 @@ def start_table(records: Sequence[Record]) -> Table:
     """Return how long a new process takes."""
     rows = tuple((record["method"], f"{record['seconds']:.2f}") for record in records)
     return Table("A new process", ("from its start to the end of", "seconds"), rows)
+
+
+def report_table(records: Sequence[Record]) -> Table:
+    """Return how long a report takes, and how large it is, against the number of rows."""
+    ordered = sorted(records, key=lambda record: record["n_rows"])
+    rows = tuple((f"{r['n_rows']:,}", f"{r['seconds']:.2f}", f"{r['bytes'] / 1000:.0f}") for r in ordered)
+    return Table("A report", ("rows", "seconds", "kB"), rows)

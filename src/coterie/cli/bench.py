@@ -176,7 +176,9 @@ def landmarks(
 def speed(
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Only this part: mnist, rows, predict, peers, million, start; may be given several times."),
+        typer.Option(
+            help="Only this part: mnist, rows, predict, peers, million, start, report; may be given several times."
+        ),
     ] = None,
     data_home: DataHome = None,
     results: Results = RESULTS,

@@ -10,7 +10,8 @@ import numpy as np
 
 from coterie import __version__
 from coterie.arrays import to_host
-from coterie.metrics import ari, clustering_accuracy, nmi, purity
+from coterie.kernels import is_tensor
+from coterie.metrics import accuracy_of, ari_of, nmi_of, purity_of
 from coterie.report._colours import PALETTE
 from coterie.report._layout import flat_map
 from coterie.report._portraits import (
@@ -154,15 +155,12 @@ class RowNames:
 class Classes:
     """Names or numbers as places in a sorted list of those that occur, -1 for rows that have none."""
 
-    def __init__(self, values: Any) -> None:
-        codes: dict[Any, int] = {}
-        listed = values.tolist() if hasattr(values, "tolist") else list(values)
-        self.codes = np.array([-1 if is_missing(v) else codes.setdefault(v, len(codes)) for v in listed])  # (n,)
-        order = sorted(codes, key=sort_key)
-        ranks = np.empty(len(order) + 1, dtype=int)
-        ranks[[codes[value] for value in order]] = np.arange(len(order))
-        ranks[-1] = -1
-        self.codes = ranks[self.codes]
+    def __init__(self, values: np.ndarray) -> None:
+        listed = values.tolist()
+        distinct = dict.fromkeys(listed)  # what is asked of every value is asked of these alone: rows may be millions
+        order = sorted((value for value in distinct if not is_missing(value)), key=sort_key)
+        codes = dict.fromkeys(distinct, -1) | {value: code for code, value in enumerate(order)}
+        self.codes = np.fromiter(map(codes.__getitem__, listed), dtype=np.intp, count=len(listed))  # (n,)
         self.names = [shown(value) for value in order]
 
 
@@ -188,7 +186,8 @@ def is_missing(value: Any) -> bool:
 
 def check_length(name: str, values: Any, n_rows: int) -> Any:
     """Return values that can be looked up by row number, one per row of the fit."""
-    values = to_host(values)
+    if is_tensor(values):
+        values = to_host(values)
     if not isinstance(values, np.ndarray):
         values = as_objects(values)
     if values.shape != (n_rows,):
@@ -592,8 +591,7 @@ def describe_disagreement(model: Any, sample: Sample, names: RowNames) -> dict[s
 def describe_truth(known: Classes, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
     """Return how well the clusters match known labels."""
     counts = class_counts(known, labels, n_clusters)  # (k, classes)
-    has = known.codes >= 0
-    pair = known.codes[has], labels[has]
+    by_class = counts.T  # (classes, k)
     order = np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_CLASSES]
     order = np.sort(order)
     names = [known.names[i] for i in order]
@@ -601,14 +599,14 @@ def describe_truth(known: Classes, labels: np.ndarray, n_clusters: int) -> dict[
     if len(order) < counts.shape[1]:
         kept = np.column_stack([kept, counts.sum(axis=1) - kept.sum(axis=1)])
         names.append("(other)")
-    by_class = np.lexsort((-kept.max(axis=1), kept.argmax(axis=1)))  # (k,) so that what fits lies on a diagonal
+    diagonal = np.lexsort((-kept.max(axis=1), kept.argmax(axis=1)))  # (k,) so that what fits lies on a diagonal
     return {
-        "rows": int(has.sum()),
-        "accuracy": tidy(clustering_accuracy(*pair)),
-        "nmi": tidy(nmi(*pair)),
-        "ari": tidy(ari(*pair)),
-        "purity": tidy(purity(*pair)),
+        "rows": int(counts.sum()),
+        "accuracy": tidy(accuracy_of(by_class)),
+        "nmi": tidy(nmi_of(by_class)),
+        "ari": tidy(ari_of(by_class)),
+        "purity": tidy(purity_of(by_class)),
         "classes": names,
-        "clusters": by_class.tolist(),
-        "counts": kept[by_class].tolist(),
+        "clusters": diagonal.tolist(),
+        "counts": kept[diagonal].tolist(),
     }

@@ -83,24 +83,21 @@ def pull_and_push(
 ) -> np.ndarray:
     """Let ties pull rows together and all rows push each other away, in steps that become smaller."""
     n, count = neighbours.shape
-    start, end = np.repeat(np.arange(n), count), neighbours.ravel()  # (n q,)
-    pull = strengths.ravel()
+    ends = neighbours.ravel()  # (n q,)
     for epoch in range(EPOCHS):
-        gap = places[start] - places[end]  # (n q, 2)
-        force = gap * (pull / (1 + np.einsum("ij,ij->i", gap, gap)))[:, None]
-        step = -np.column_stack(
-            [
-                np.bincount(start, force[:, axis], minlength=n) - np.bincount(end, force[:, axis], minlength=n)
-                for axis in (0, 1)
-            ]
-        )  # (n, 2)
         drawn = rng.integers(n, size=PUSHERS)
-        gap = places[:, None] - places[drawn]  # (n, m, 2)
-        square = np.einsum("imj,imj->im", gap, gap)  # (n, m)
-        weight = PUSHES_PER_TIE * count / PUSHERS / ((0.01 + square) * (1 + square))
-        step += np.einsum("im,imj->ij", weight, gap)
+        to_tied = [axis[:, None] - axis[neighbours] for axis in places.T]  # (n, q) each, across and up
+        to_pusher = [axis[:, None] - axis[drawn] for axis in places.T]  # (n, m)
+        square = to_pusher[0] ** 2 + to_pusher[1] ** 2
+        pull = strengths / (1 + to_tied[0] ** 2 + to_tied[1] ** 2)
+        push = PUSHES_PER_TIE * count / PUSHERS / ((0.01 + square) * (1 + square))
+        step = np.empty_like(places)  # (n, 2)
+        for axis in (0, 1):
+            force = to_tied[axis] * pull
+            pulled = np.bincount(ends, force.ravel(), minlength=n) - force.sum(axis=1)  # both ends of a tie
+            step[:, axis] = pulled + (to_pusher[axis] * push).sum(axis=1)
         pace = 0.25 * (1 - epoch / EPOCHS)
-        places = places + np.clip(pace * step, -LONGEST_STEP, LONGEST_STEP).astype(np.float32)
+        places = places + np.clip(pace * step, -LONGEST_STEP, LONGEST_STEP)
     return places
 
 
