@@ -1,11 +1,15 @@
 """Settings of the manual."""
 
 import doctest
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from sphinx.util import logging
 
 from coterie import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))  # mathml.py
 
 project = "Coterie"
 author = "The Coterie developers"
@@ -13,11 +17,11 @@ copyright = "The Coterie developers"
 version = release = __version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}  # the gallery's pages are made as .rst
@@ -41,6 +45,9 @@ html_theme = "furo"
 html_title = f"Coterie {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 
 # Scripts of examples/ run when the manual is built. One whose package is missing is shown, and not run.
 NEEDED = {"plot_3_cells": "mudata"}

@@ -149,15 +149,17 @@ def test_an_example_can_be_compiled_and_names_what_exists(example):
 
 
 class Page(HTMLParser):
-    """The links of a page, and the places in it that links can lead to."""
+    """The links of a page, the places in it that links can lead to, and what a browser loads to show it."""
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.anchors = set(), {""}
+        self.links, self.anchors, self.loads = set(), {""}, set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         values = dict(attrs)
+        if tag != "a":
+            self.loads |= {values[key] for key in ("href", "src", "srcset", "data", "poster") if values.get(key)}
         self.anchors |= {values[key] for key in ("id", "name") if values.get(key)}
         self.links |= {values[key] for key in ("href", "src") if values.get(key)}
 
@@ -165,7 +167,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The manual as HTML, its examples not run: they take a minute, and run with ``make docs``."""
-    for package in ("sphinx", "myst_parser", "numpydoc", "furo", "sphinx_gallery"):
+    for package in ("sphinx", "myst_parser", "numpydoc", "furo", "sphinx_gallery", "latex2mathml"):
         pytest.importorskip(package, reason="needs pip install coterie[docs]")
     copy = tmp_path_factory.mktemp("manual")
     shutil.copytree(DOCS, copy / "docs", ignore=shutil.ignore_patterns("_build", "gallery"))
@@ -191,3 +193,19 @@ def test_links_and_anchors_of_the_built_manual_resolve(built):
             if not target.exists() or unquote(parts.fragment) not in anchors:
                 broken.append(f"{path.relative_to(built.resolve())}: {link}")
     assert not broken
+
+
+def test_the_built_manual_loads_nothing_from_the_network(built):
+    for path in sorted(built.rglob("*.html")):
+        page = Page(path.read_text(encoding="utf-8"))
+        assert page.loads, path
+        assert not [address for address in page.loads if urlsplit(address).netloc], path
+    for path in sorted(built.rglob("*.css")):
+        addresses = re.findall(r"(?:@import\s+|url\()\s*[\"']?([^\"')\s]+)", path.read_text(encoding="utf-8"))
+        assert not [address for address in addresses if urlsplit(address).netloc], path
+
+
+def test_formulas_are_drawn_by_the_browser_itself(built):
+    text = (built / "method.html").read_text(encoding="utf-8")
+    assert text.count("<math ") > 40
+    assert text.count('<span class="number">(') == 3  # \\tag{1}, {2} and {6}
