@@ -643,10 +643,9 @@ def test_a_real_process_in_a_pipe(folder, arrays):
     assert re.fullmatch(r"error: There is no file none\.npy.*\n", bad.stderr)
 
 
-def test_a_terminal_gets_colours_and_a_bar(folder):
-    """Standard error is a terminal, standard output is not: the bar is on one, plain JSON on the other."""
+def run_in_terminal(command):
+    """Run a process whose standard error is a terminal; return what it wrote there, and to standard output."""
     main, terminal = pty.openpty()
-    command = [*COTERIE, "fit", "pixels.npy", "-k", str(K), "--set", "n_init=100", "--json"]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     environment.pop("NO_COLOR", None)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env=environment)
@@ -660,9 +659,32 @@ def test_a_terminal_gets_colours_and_a_bar(folder):
     os.close(main)
     out, _ = process.communicate()
     assert process.returncode == 0
+    return shown, out
+
+
+def test_a_terminal_gets_colours_and_a_bar(folder):
+    """Standard error is a terminal, standard output is not: the bar is on one, plain JSON on the other."""
+    shown, out = run_in_terminal([*COTERIE, "fit", "pixels.npy", "-k", str(K), "--set", "n_init=100", "--json"])
     assert json.loads(out)["clusters"] == K
     assert b"fitting 240 rows" in shown
     assert b"\x1b[" in shown
+
+
+SLOW_PASS = """
+import time
+from coterie.cli.session import Voice
+from coterie.progress import Progress, counted
+with Voice(quiet=False, json=False, verbose=False, warnings=[]).bar("fitting"), Progress(False).stage("graphs"):
+    for _ in counted(range(100), 100, 1000):
+        time.sleep(0.02)
+"""
+
+
+def test_the_bar_tells_rows_a_second_and_the_time_left():
+    shown, _ = run_in_terminal([sys.executable, "-c", SLOW_PASS])
+    assert b"fitting: graphs" in shown
+    assert b" rows/s" in shown
+    assert re.search(rb"0:0\d", shown)
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
@@ -683,6 +705,42 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     assert "Traceback" not in rest
     assert sorted(os.listdir(tmp_path)) == ["big.npy", "out.csv"]
     assert (tmp_path / "out.csv").read_text() == "from before\n"
+
+
+def test_a_stopped_job_goes_on(tmp_path):
+    """Ctrl-C in the middle, then the same command again: the labels are those of a run that nobody stopped."""
+    rng = np.random.default_rng(0)
+    np.save(
+        tmp_path / "big.npy", (rng.standard_normal((20_000, 6)) + 4 * rng.integers(3, size=(20_000, 1))).astype("f4")
+    )
+    options = ["-k", "3", "--landmarks", "200", "--neighbors", "5", "--max-iter", "40", "--set", "tol=0", "--verbose"]
+    command = [*COTERIE, "fit", "big.npy", *options]
+    job = [*command, "--work-dir", "job", "--labels", "out.npy"]
+    process = subprocess.Popen(job, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "round 5" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert not (tmp_path / "out.npy").exists()
+    steps = len(list((tmp_path / "job").glob("step_*")))
+    assert steps > 10
+    again = subprocess.run([*job, "--jobs", "1"], cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert os.listdir(tmp_path / "job") == []
+    subprocess.run([*command, "--labels", "quiet.npy"], cwd=tmp_path, check=True, capture_output=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.load(tmp_path / "quiet.npy"))
+
+
+def test_results_that_memory_has_no_room_for(folder, arrays):
+    views = ["pixels.npy", "hog.parquet", "text.npz"]
+    limited = run("fit", *views, "-k", K, *QUICK, "--memory-limit", "1GB", "--embedding", "places.npy", "--json")
+    assert "memory_limit" not in json.loads(limited.stdout)["config"]
+    np.testing.assert_allclose(np.load("places.npy"), expected(arrays).transform(arrays), atol=1e-6)
+    result = run("fit", *views, "-k", K, "--memory-limit", "1MB", code=2)
+    assert "'memory_limit' parameter" in result.stderr
+    assert "at least 1 GB" in result.stderr
 
 
 def test_completion(folder):

@@ -11,6 +11,8 @@ from typing import TextIO, TypeVar
 
 Result = TypeVar("Result")
 
+SECONDS_BETWEEN_LINES = 10.0
+
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 _counter: ContextVar[Callable[[int, int], None] | None] = ContextVar("counter", default=None)
 
@@ -85,6 +87,26 @@ class Stopwatch:
         return total
 
 
+class PassClock:
+    """Turns counts of rows into words, every few seconds of a pass."""
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._begun = self._said = time.perf_counter()
+
+    def count(self, done: int, n_rows: int) -> str | None:
+        """Return how far the pass is, its rate and the time left; None if that was said a moment ago."""
+        now = time.perf_counter()
+        if done <= self._done:  # another pass
+            self._begun = self._said = now
+        self._done = done
+        if now - self._said < SECONDS_BETWEEN_LINES or done == n_rows:
+            return None
+        self._said = now
+        rate = done / (now - self._begun)
+        return f"{done:,} of {n_rows:,} rows, {rate:,.0f} a second, {(n_rows - done) / rate:.0f} s left"
+
+
 class Progress:
     """Times the stages of a fit, and says so as they end if ``verbose``."""
 
@@ -100,10 +122,31 @@ class Progress:
         if (listener := _listener.get()) is not None:
             listener(name)
         started = time.perf_counter()
-        yield
+        with self._telling(name):
+            yield
         seconds = time.perf_counter() - started
         self.timings[name] = self.timings.get(name, 0.0) + seconds
         self.say(f"{name:<12}{seconds:8.2f} s  {note}")
+
+    @contextmanager
+    def _telling(self, stage: str) -> Iterator[None]:
+        """Say now and then how far a long pass over the rows is."""
+        if not self.verbose:
+            yield
+            return
+        outer, clock = _counter.get(), PassClock()
+
+        def count(done: int, n_rows: int) -> None:
+            if (words := clock.count(done, n_rows)) is not None:
+                self.say(f"{stage}: {words}")
+            if outer is not None:
+                outer(done, n_rows)
+
+        token = _counter.set(count)
+        try:
+            yield
+        finally:
+            _counter.reset(token)
 
     def say(self, line: str) -> None:
         """Write one line, with the time since the start."""

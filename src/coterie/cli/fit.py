@@ -10,7 +10,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice, cell
-from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, work_on, write_rows
+from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, stream_rows, write_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +72,8 @@ def fit(
     setting: opt.Setting = None,
     device: opt.Device = None,
     jobs: opt.Jobs = None,
+    memory_limit: opt.MemoryLimit = None,
+    work_dir: opt.WorkDir = None,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
     verbose: opt.Verbose = False,
@@ -92,10 +94,13 @@ def fit(
     * `coterie fit digits.npz -k 10 --target digits.npz::y --json` compares with known labels.
 
     * `coterie fit --config run.toml --seed 1` takes everything else from a file.
+
+    * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than memory has room for, and goes on where it was when it is run again.
     """  # noqa: E501
     voice = Voice.of(ctx)
     opened = open_files(views, id_column)
-    estimator = opt.make_model(ctx.params).set_params(store_embedding=embedding is not None)
+    estimator = opt.make_model(ctx.params)
+    estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [model, report], opened.files.values())
     shapes = parse_images(image or [])
@@ -103,7 +108,7 @@ def fit(
     known = read_target(target, id_column, opened)
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
-        opened, estimator = work_on(opened, estimator.fit)
+        estimator.fit(opened.tables)
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
         "command": "fit",
@@ -181,7 +186,10 @@ def write_outputs(
         write_rows(path, columns, opened.ids)
         files["labels"] = str(path)
     if (path := asked["embedding"]) is not None:
-        write_rows(path, {"embedding": estimator.embedding_}, opened.ids)
+        if estimator.store_embedding:
+            write_rows(path, {"embedding": estimator.embedding_}, opened.ids)
+        else:  # there is no room for it: rows go through the model once more
+            stream_rows(estimator, opened, {path: lambda part: {"embedding": part.embedding}})
         files["embedding"] = str(path)
     if (path := asked["model"]) is not None:
         from coterie.saving import save

@@ -26,10 +26,21 @@ PARAMETERS = {
     "max_iter": "max_iter",
     "device": "device",
     "jobs": "n_jobs",
+    "memory_limit": "memory_limit",
+    "work_dir": "work_dir",
     "verbose": "verbose",
 }
+AS_WRITTEN = ("device", "memory_limit")
 BY_VIEW = ("scaling", "metric", "weights")  # may differ between views
-NOT_RECORDED = {"config", "quiet", "json", "debug", "verbose"}  # how a run is shown, not what it does
+NOT_RECORDED = {
+    "config",
+    "memory_limit",
+    "work_dir",
+    "quiet",
+    "json",
+    "debug",
+    "verbose",
+}  # how a run is shown or done, not what it gives
 
 
 def read_config(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -186,7 +197,7 @@ def estimator_settings(options: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if name in BY_VIEW:
             value = by_view(f"--{name}", list(value))
-        elif isinstance(value, str) and name != "device":
+        elif isinstance(value, str) and name not in AS_WRITTEN:
             value = parse_value(value)
         settings[parameter] = value
     return {**settings, **other_settings(options.get("setting") or [])}
@@ -309,6 +320,24 @@ Device = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Threads.", rich_help_panel=METHOD, show_default="all cores"),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Memory that the fit may take, such as 4GB; what does not fit is kept in files.",
+        rich_help_panel=METHOD,
+    ),
+]
+WorkDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--work-dir",
+        metavar="FOLDER",
+        help="Keep what is done in a folder: the same command goes on after a stop or a kill.",
+        rich_help_panel=METHOD,
+    ),
 ]
 Setting = Annotated[
     list[str] | None,

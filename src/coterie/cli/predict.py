@@ -13,15 +13,13 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.fit import Confidence, Embedding, LabelsFile, read_target, show_rest
 from coterie.cli.session import Voice, cell
-from coterie.cli.tables import check_one_column, check_outputs, match_files, scores, work_on, write_rows
+from coterie.cli.tables import Columns, check_one_column, check_outputs, match_files, scores, stream_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from coterie import GuidedCoTraining
-
-BLOCK_ROWS = 8192  # that are given labels at a time
+    from coterie.assignment import Prediction
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie fit --model` wrote.")]
 
@@ -71,28 +69,26 @@ def predict(
     check_outputs([labels, embedding], [], opened.files.values())
     known = read_target(target, id_column, opened)
     started = time.perf_counter()
-    with voice.steps(f"labelling {opened.n_rows:,} rows", None):
-        opened, columns = work_on(opened, lambda rows: label_rows(estimator, rows, confidence, embedding is not None))
+    columns: dict[Path, Columns] = {}
+    if labels is not None:
+        columns[labels] = with_confidence if confidence else label_alone
+    if embedding is not None:
+        columns[embedding] = lambda part: {"embedding": part.embedding}
+    with voice.bar(f"labelling {opened.n_rows:,} rows"):
+        assigned = stream_rows(estimator, opened, columns)  # (n,)
     seconds = time.perf_counter() - started
-    places = columns.pop("embedding", None)
     found: dict[str, Any] = {
         "command": "predict",
         "model": str(model),
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
-        "sizes": count(columns["label"], estimator.n_clusters_),
+        "sizes": count(assigned, estimator.n_clusters_),
         "views": opened.describe(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
-        "scores": None if known is None else scores(known, columns["label"]),
+        "scores": None if known is None else scores(known, assigned),
         "seconds": seconds,
-        "files": {},
+        "files": {name: str(path) for name, path in (("labels", labels), ("embedding", embedding)) if path is not None},
     }
-    if labels is not None:
-        write_rows(labels, columns, opened.ids)
-        found["files"]["labels"] = str(labels)
-    if embedding is not None:
-        write_rows(embedding, {"embedding": places}, opened.ids)
-        found["files"]["embedding"] = str(embedding)
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:
         voice.note("Nothing was written. Add --labels new.csv.")
@@ -126,25 +122,14 @@ def holds(name: str, word: str) -> bool:
     return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
 
 
-def label_rows(
-    estimator: GuidedCoTraining, tables: dict[str, Any], confidence: bool, embedding: bool
-) -> dict[str, Any]:
-    """Return labels, and what else is asked for, in one pass over the rows."""
-    import numpy as np
+def label_alone(part: Prediction) -> dict[str, Any]:
+    """Return the columns of a file of labels."""
+    return {"label": part.labels}
 
-    from coterie.assignment import assign
 
-    if not confidence and not embedding:
-        return {"label": estimator.predict(tables)}
-    places = estimator.transform(tables)  # (n, c)
-    parts = [
-        assign(places[start : start + BLOCK_ROWS], estimator.cluster_centers_)
-        for start in range(0, len(places), BLOCK_ROWS)
-    ]
-    columns = {"label": np.concatenate([part.labels for part in parts])}
-    if confidence:
-        columns["confidence"] = np.concatenate([part.confidence for part in parts])
-    return {**columns, "embedding": places} if embedding else columns
+def with_confidence(part: Prediction) -> dict[str, Any]:
+    """Return the columns of a file of labels and how sure they are."""
+    return {"label": part.labels, "confidence": part.confidence}
 
 
 def count(labels: np.ndarray, n_clusters: int) -> list[int]:

@@ -27,8 +27,6 @@ USAGE_ERROR: Any = typer.BadParameter.__base__  # typer's own, whichever version
 
 DEBUG, WARNINGS = "coterie.debug", "coterie.warnings"
 
-# The stages of a fit, as the library calls them.
-STAGES = ("preparation", "landmarks", "graphs", "n_clusters", "rounds", "assignment", "explanation", "stability")
 PIPE_WIDTH = 120
 
 
@@ -164,35 +162,46 @@ class Voice:
 
     @contextmanager
     def bar(self, what: str) -> Iterator[None]:
-        """Show on a terminal how far the fit inside is."""
+        """Show on a terminal which stage the work inside is in, and of every pass over rows how far it is."""
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
         from coterie.progress import listening
 
-        with self.steps(what, len(STAGES)) as step:
+        columns = (TextColumn("{task.fields[rate]}"), TimeRemainingColumn(compact=True), TimeElapsedColumn())
+        with self._shown(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *columns) as shown:
+            stages = shown.add_task(what, total=None, rate="")
+            rows = shown.add_task("", total=None, rate="", visible=False)
 
             def hear(stage: str) -> None:
-                step(STAGES.index(stage) if stage in STAGES else None, f"{what}: {stage.replace('_', ' ')}")
+                shown.update(stages, description=f"{what}: {stage.replace('_', ' ')}")
+                shown.update(rows, visible=False)
 
-            with listening(hear):
+            def count(done: int, n_rows: int) -> None:
+                task = shown.tasks[rows]
+                if not task.visible or done <= task.completed:  # another pass
+                    shown.reset(rows, total=n_rows, visible=True, description="  rows")
+                rate = f"{task.speed:,.0f} rows/s" if task.speed else ""
+                shown.update(rows, completed=done, rate=rate)
+
+            with listening(hear, count):
                 yield
 
     @contextmanager
     def steps(self, what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
         """Show a bar on a terminal; yields a function that takes the steps that are done and what is being done."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        shown = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=self.quiet or self.verbose or not sys.stderr.isatty(),
-        )
-        with shown:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with self._shown(*columns) as shown:
             task = shown.add_task(what, total=total)
             yield lambda done, words: shown.update(task, completed=done, description=words)
+
+    def _shown(self, *columns: Any) -> Any:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        silent = self.quiet or self.verbose or not sys.stderr.isatty()
+        return Progress(*columns, console=Console(stderr=True), transient=True, disable=silent)
 
 
 def console() -> Console:

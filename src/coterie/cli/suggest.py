@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice
-from coterie.cli.tables import open_files, work_on
+from coterie.cli.tables import open_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,7 @@ def suggest(
     metric: opt.Metric = None,
     setting: opt.Setting = None,
     jobs: opt.Jobs = None,
+    memory_limit: opt.MemoryLimit = None,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
     debug: opt.Debug = False,
@@ -62,7 +63,7 @@ def suggest(
     settings = opt.estimator_settings(ctx.params)
     started = time.perf_counter()
     with voice.bar(f"looking at {opened.n_rows:,} rows"):
-        opened, suggestion = work_on(opened, lambda tables: suggest_k(tables, k_max=k_max, **settings))
+        suggestion = suggest_k(opened.tables, k_max=k_max, **settings)
     found = {
         "command": "suggest-k",
         "rows": opened.n_rows,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from coterie import GuidedCoTraining
+    from coterie.assignment import Prediction
     from coterie.formats import FileTable
 
-Result = TypeVar("Result")
-
-SCAN_BYTES = 32 << 20
+# What a file wants of some rows: its columns by name.
+Columns: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"
 
 
 @dataclass(frozen=True)
@@ -50,55 +51,6 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
     ids, positions = match_rows(list(files.values()))
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
     return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
-
-
-def work_on(opened: OpenedViews, work: Callable[[dict[str, Any]], Result]) -> tuple[OpenedViews, Result]:
-    """Do work that takes views; return what it took and what it gave.
-
-    Rows of a table in memory that are NaN throughout lack that view, but in a file they are not looked for: it would
-    take another pass over all rows. Where they stop the work, those tables are read, and those whose rows are not in
-    place, and the work begins again.
-    """
-    try:
-        return opened, work(opened.tables)
-    except ValueError as error:
-        if "NaN" not in str(error):
-            raise
-        lacking = [name for name, file in opened.files.items() if opened.tables[name] is file and has_empty_rows(file)]
-        if not lacking:
-            raise
-    moved = [name for name, rows in opened.positions.items() if rows is not None]
-    read = {name: read_in_order(opened.files[name], opened.positions[name], opened.ids) for name in {*lacking, *moved}}
-    opened = replace(opened, tables={**opened.tables, **read})
-    return opened, work(opened.tables)
-
-
-def has_empty_rows(file: FileTable) -> bool:
-    """Whether a table has rows that are NaN throughout: rows that lack this view."""
-    if file.is_sparse or file.dtype.kind != "f":
-        return False
-    step = max(1, SCAN_BYTES // (file.dtype.itemsize * file.shape[1]))
-    blocks = (file[start : start + step] for start in range(0, len(file), step))
-    return any(np.isnan(block[np.isnan(block[:, 0])]).all(axis=1).any() for block in blocks)
-
-
-def read_in_order(file: FileTable, rows: np.ndarray | None, ids: np.ndarray | None) -> Any:
-    """Read a table whose rows are in another order than those of the others, or fewer; what it lacks is NaN."""
-    places = np.arange(len(file)) if rows is None else rows  # (n,)
-    present = places >= 0
-    if present.all():
-        table = file[places]
-    else:
-        known = file[places[present]]
-        table = np.full((len(places), file.shape[1]), np.nan, np.promote_types(file.dtype, np.float32))  # (n, d)
-        table[present] = known.toarray() if file.is_sparse else known
-    if file.columns is None or not isinstance(table, np.ndarray):
-        return table
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"{file.where} has rows in another order, or lacks some: pip install pandas") from error
-    return pandas.DataFrame(table, index=ids, columns=list(file.columns))
 
 
 # -- what is written ------------------------------------------------------------------------------------------------
@@ -143,13 +95,33 @@ def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | 
     """Write results, one row each: with ids, else with row numbers; a lone array where the format holds no more."""
     from coterie.formats import write_table
 
+    write_table(path, *with_names(path, columns, ids))
+
+
+def with_names(
+    path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, first_row: int = 0
+) -> tuple[Mapping[str, np.ndarray], np.ndarray | None]:
+    """Return the columns and the ids that a file of some consecutive rows gets."""
+    size = len(next(iter(columns.values())))
     if path.suffix.lower() == ".npy":
-        write_table(path, columns)
-    elif ids is not None:
-        write_table(path, columns, ids)
-    else:
-        numbers = np.arange(len(next(iter(columns.values()))))
-        write_table(path, {"row": numbers, **columns})
+        return columns, None
+    if ids is not None:
+        return columns, ids[first_row : first_row + size]
+    return {"row": np.arange(first_row, first_row + size), **columns}, None
+
+
+def stream_rows(estimator: GuidedCoTraining, opened: OpenedViews, files: Mapping[Path, Columns]) -> np.ndarray:
+    """Send the rows through a model, and write what each file wants of them as it comes; return the labels."""
+    from coterie.formats import open_writer
+
+    labels = []
+    with ExitStack() as stack:
+        writers = {path: stack.enter_context(open_writer(path)) for path in files}
+        for part in estimator.stream(opened.tables):
+            for path, writer in writers.items():
+                writer.write(*with_names(path, files[path](part), opened.ids, part.first_row))
+            labels.append(part.labels)
+    return np.concatenate(labels)  # (n,)
 
 
 def check_one_column(path: Path | None, confidence: bool) -> None:
