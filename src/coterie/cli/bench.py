@@ -237,6 +237,7 @@ def tables(
     from coterie.bench import landmarks_figure, read_records, rewrite_tables, speed_tables, tables_of
     from coterie.bench.choosing import choosing_table
     from coterie.bench.gpu import gpu_table, read_lines
+    from coterie.bench.out_of_core import out_of_core_table
     from coterie.bench.steadiness import steadiness_table
     from coterie.bench.tables import latex as as_latex
 
@@ -248,6 +249,9 @@ def tables(
     measured = read_lines(results / "gpu.jsonl")
     if measured:
         found["gpu"] = gpu_table(measured)
+    stored = read_lines(results / "out_of_core.jsonl")
+    if stored:
+        found["out_of_core"] = out_of_core_table(stored)
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)
