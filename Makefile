@@ -5,13 +5,17 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export COTERIE_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo test lint types bench paper tables docs clean
+.PHONY: demo test test-failed lint types bench paper tables docs clean
 
 demo: .venv/demo
 	$(BIN)/coterie demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto
+
+# Those that failed last time, one after the other.
+test-failed: .venv/dev
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 lint: .venv/dev
 	$(BIN)/ruff check .
