@@ -11,7 +11,6 @@ smaller job with SIGKILL at random moments, takes it up each time, and compares 
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -52,9 +51,15 @@ def fit_here(folder, how, n_rows, limit, work_dir, out):
     model.fit(views)
     found = {"seconds": time.perf_counter() - wall, "core_seconds": time.process_time() - cores}
     np.save(out, model.labels_)
-    found["peak_megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found["peak_megabytes"] = peak_megabytes()
     found["stages"] = {name: round(seconds, 2) for name, seconds in model.timings_.items()}
     print(json.dumps(found))
+
+
+def peak_megabytes():
+    """Return the largest resident memory of this program; what getrusage has may be that of the process before it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def command(folder, how, n_rows, limit=None, work_dir=None, out="labels.npy"):
@@ -107,7 +112,7 @@ def measure_kills(folder, n_rows, n_kills):
         job = command(folder, "files", n_rows, work_dir=folder / "work", out=folder / "killed.labels.npy")
         (folder / "killed.labels.npy").unlink(missing_ok=True)
         process = subprocess.Popen(job, stdout=subprocess.DEVNULL)
-        wait = rng.uniform(0.05, 1.0) * undisturbed
+        wait = rng.uniform(0.2, 1.0) * undisturbed
         try:
             process.wait(wait)
             continue  # it was done before: no kill
@@ -129,7 +134,7 @@ def main():
     parser.add_argument("--part", type=int, default=2_000_000)
     parser.add_argument("--limit", default="2GB")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--kill-rows", type=int, default=400_000)
+    parser.add_argument("--kill-rows", type=int, default=1_000_000)
     parser.add_argument("--parts", nargs="+", default=["limit", "kills"])
     parser.add_argument("--results", type=Path, default=Path("benchmarks/results/out_of_core.jsonl"))
     parser.add_argument("--job", type=json.loads)
