@@ -128,8 +128,8 @@ def test_groups_are_those_of_the_cpu(rng, device):
     np.testing.assert_allclose(found[0].cpu(), sums, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(found[1].cpu(), counts)
     means = (sums / counts[:, None]).astype(np.float32)
-    nearest = cuda.nearest_in_group(place(rows, device), place(labels, device), place(means, device))
-    np.testing.assert_array_equal(nearest.cpu(), cpu.nearest_in_group(rows, labels, means))
+    nearest = cuda.nearest_in_group(place(rows, device), place(labels, device), place(means, device), 0.0)
+    np.testing.assert_array_equal(nearest.cpu(), cpu.nearest_in_group(rows, labels, means, 0.0))
 
 
 # -- the estimator ------------------------------------------------------------------------------------------------

@@ -35,6 +35,10 @@ PROJECTED_COLUMNS = 96
 
 # A light clustering makes better landmarks than a thorough one: it keeps more of them where the rows are dense.
 MAX_ITER = 5
+
+# Both rows of a pair are as near to its mean, and rounding must not choose between them: it differs between machines.
+# Among members whose squared distances differ by no more than this share, the first one is the medoid.
+TIE = 1e-4
 TILE = 1024
 
 
@@ -204,4 +208,4 @@ def medoids_of_groups(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> np
     sums, counts = kernels.zeros((n_groups, rows.shape[1]), rows), kernels.zeros((n_groups,), rows)
     kernels.add_groups(rows, labels, sums, counts)
     means = convert(sums / counts[:, None], precision_of(rows))  # (p, d)
-    return to_host(kernels.nearest_in_group(rows, labels, means))
+    return to_host(kernels.nearest_in_group(rows, labels, means, TIE))

@@ -131,19 +131,24 @@ def add_groups(rows: np.ndarray, labels: np.ndarray, sums: np.ndarray, counts: n
     _numba.add_groups(rows, labels, sums, counts)
 
 
-def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return for every group the member nearest to its mean; the first one among equals."""
+def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, slack: float) -> np.ndarray:
+    """Return for every group the member nearest to its mean; see :func:`least_in_group`."""
     gaps = np.empty(len(rows))
     _numba.distance_to_group(rows, labels, means, gaps)
-    return least_in_group(gaps, labels, len(means))
+    return least_in_group(gaps, labels, len(means), slack)
 
 
-def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return for every group the member with the least value, the first one among equals; -1 for an empty group."""
-    order = np.lexsort((values, labels))  # by group, then by value
-    firsts = np.searchsorted(labels[order], np.arange(n_groups))
-    counts = np.bincount(labels, minlength=n_groups)
-    return np.where(counts > 0, order[np.minimum(firsts, len(order) - 1)], -1)  # (groups,)
+def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int, slack: float = 0.0) -> np.ndarray:
+    """Return for every group the member with the least value, -1 for an empty group.
+
+    It is the first one among those that exceed the least by no more than this share of it.
+    """
+    least = np.full(n_groups, np.inf)
+    np.minimum.at(least, labels, values)
+    able = np.flatnonzero(values <= least[labels] * (1 + slack))
+    found = np.full(n_groups, -1)
+    found[labels[able[::-1]]] = able[::-1]  # the first of them is written last
+    return found  # (groups,)
 
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:

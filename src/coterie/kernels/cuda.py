@@ -329,20 +329,24 @@ def add_groups(rows: Any, labels: Any, sums: Any, counts: Any) -> None:
         counts += members.sum(dim=0)
 
 
-def nearest_in_group(rows: Any, labels: Any, means: Any) -> Any:
-    """Return for every group the member nearest to its mean; the first one among equals."""
+def nearest_in_group(rows: Any, labels: Any, means: Any, slack: float) -> Any:
+    """Return for every group the member nearest to its mean; see :func:`least_in_group`."""
     gaps = ((rows - means[labels.long()]).double() ** 2).sum(dim=1)  # (n,)
-    return least_in_group(gaps, labels, len(means))
+    return least_in_group(gaps, labels, len(means), slack)
 
 
-def least_in_group(values: Any, labels: Any, n_groups: int) -> Any:
-    """Return for every group the member with the least value, the first one among equals; -1 for an empty group."""
+def least_in_group(values: Any, labels: Any, n_groups: int, slack: float = 0.0) -> Any:
+    """Return for every group the member with the least value, -1 for an empty group.
+
+    It is the first one among those that exceed the least by no more than this share of it.
+    """
     import torch
 
     groups, n = labels.long(), len(labels)
     least = torch.full((n_groups,), torch.inf, dtype=values.dtype, device=labels.device)
     least.scatter_reduce_(0, groups, values, "amin")
-    numbers = torch.where(values == least[groups], torch.arange(n, device=labels.device), n)
+    able = values <= least[groups] * (1 + slack)
+    numbers = torch.where(able, torch.arange(n, device=labels.device), n)
     first = torch.full((n_groups,), n, device=labels.device).scatter_reduce_(0, groups, numbers, "amin")
     return torch.where(first < n, first, -1)  # (groups,)
 
