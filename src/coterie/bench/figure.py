@@ -10,6 +10,7 @@ from coterie.bench.data import DATA
 from coterie.bench.records import Record
 from coterie.bench.suites import SUITES
 from coterie.bench.tables import as_cell
+from coterie.files import written_whole
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def landmarks_figure(records: Sequence[Record], path: str | Path) -> Path:
             axis.grid(alpha=0.3)
         axes[row, 0].set_ylabel(measure)
     axes[0, 0].legend(fontsize="small")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    is_svg = path.suffix == ".svg"
+    with written_whole(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=150, metadata={"Date": None} if is_svg else None)
     return path

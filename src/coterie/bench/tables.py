@@ -14,6 +14,7 @@ import numpy as np
 from coterie.bench.data import DATA
 from coterie.bench.records import Record
 from coterie.bench.suites import SUITES, TROUBLES, settings_hash
+from coterie.files import write_text
 
 PAPER_METHODS = (
     *(f"SC({v})" for v in range(1, 7)),
@@ -270,7 +271,7 @@ def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table]) -> list[P
         text = path.read_text(encoding="utf-8")
         fresh = replace_tables(text, tables, path.name)
         if fresh != text:
-            path.write_text(fresh, encoding="utf-8")
+            write_text(path, fresh)
             changed.append(path)
     return changed
 

@@ -240,6 +240,7 @@ def tables(
     from coterie.bench.out_of_core import out_of_core_table
     from coterie.bench.steadiness import steadiness_table
     from coterie.bench.tables import latex as as_latex
+    from coterie.files import write_text
 
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard", "robustness")}
     found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
@@ -262,8 +263,7 @@ def tables(
     changed = rewrite_tables(targets, found)
     for name, table in found.items():
         if latex is not None:
-            latex.mkdir(parents=True, exist_ok=True)
-            (latex / f"{name}.tex").write_text(as_latex(table) + "\n", encoding="utf-8")
+            write_text(latex / f"{name}.tex", as_latex(table) + "\n")
     curves = read_records(results / "landmarks.jsonl")
     if curves:
         for ending in ("png", "svg"):

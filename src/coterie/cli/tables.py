@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
+
     from coterie import GuidedCoTraining
     from coterie.assignment import Prediction
     from coterie.formats import FileTable
@@ -72,7 +72,7 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
     inputs : FileTables
         What is read, and must not be overwritten.
     """
-    from coterie.datasets._home import written_whole
+    from coterie.files import written_whole
     from coterie.formats import open_writer
 
     rows = [path for path in tables if path is not None]
@@ -93,6 +93,7 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
 
 def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None) -> None:
     """Write results, one row each: with ids, else with row numbers; a lone array where the format holds no more."""
+
     from coterie.formats import write_table
 
     write_table(path, *with_names(path, columns, ids))
@@ -102,6 +103,8 @@ def with_names(
     path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, first_row: int = 0
 ) -> tuple[Mapping[str, np.ndarray], np.ndarray | None]:
     """Return the columns and the ids that a file of some consecutive rows gets."""
+    import numpy as np
+
     size = len(next(iter(columns.values())))
     if path.suffix.lower() == ".npy":
         return columns, None
@@ -112,6 +115,8 @@ def with_names(
 
 def stream_rows(estimator: GuidedCoTraining, opened: OpenedViews, files: Mapping[Path, Columns]) -> np.ndarray:
     """Send the rows through a model, and write what each file wants of them as it comes; return the labels."""
+    import numpy as np
+
     from coterie.formats import open_writer
 
     labels = []

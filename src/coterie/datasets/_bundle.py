@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from coterie.datasets._home import find_home, written_whole
+from coterie.datasets._home import find_home
+from coterie.files import written_whole
 
 SUFFIX = ".npz"
 CSR_PARTS = ("data", "indices", "indptr", "shape")

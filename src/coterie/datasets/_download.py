@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coterie.datasets._home import written_whole
 from coterie.features._bar import Bar
 from coterie.features._optional import optional
+from coterie.files import write_text
 
 CHUNK = 1 << 16  # bytes; what is lost at most when a download is interrupted
 TIMEOUT = (10, 60)  # seconds to connect, and to wait for the next bytes
@@ -171,8 +171,7 @@ def record_hash(path: Path) -> None:
     """Write a file's checksum beside it, in the form that ``sha256sum -c`` reads."""
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with written_whole(path.with_name(f"{path.name}.sha256")) as record:
-        record.write(f"{digest}  {path.name}\n".encode())
+    write_text(path.with_name(f"{path.name}.sha256"), f"{digest}  {path.name}\n")
 
 
 @contextmanager

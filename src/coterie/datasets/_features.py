@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.datasets._home import find_home, writable_home, written_whole
+from coterie.datasets._home import find_home, writable_home
 from coterie.features import _gist, _hog
 from coterie.features._images import as_images
+from coterie.files import written_whole
 
 
 def cached_features(

@@ -1,13 +1,10 @@
-"""Where data lies on disk, and writing there without ever leaving half a file."""
+"""Where data lies on disk."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from coterie.features._optional import optional
 
@@ -45,27 +42,3 @@ def may_write(folder: Path) -> bool:
     folder = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     open_to_some = folder.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
     return folder.is_dir() and bool(open_to_some) and os.access(folder, os.W_OK)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name only once all of it is written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with written_whole(folder / "a.txt") as file:
-    ...     _ = file.write(b"all of it")
-    >>> [entry.name for entry in folder.iterdir()]
-    ['a.txt']
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The process's number keeps two writers of one file apart; the last to finish wins.
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        with open(unfinished, "wb") as file:
-            yield file
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

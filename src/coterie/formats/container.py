@@ -13,15 +13,15 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
+
+from coterie.files import written_whole
 
 KEY = "coterie"  # the one entry of the file's metadata
 DTYPES = {
@@ -174,24 +174,6 @@ def sign(data: bytearray) -> None:
         raise ValueError("There is no place for a checksum in these bytes.")
     data[at : at + 64] = UNSIGNED
     data[at : at + 64] = hashlib.sha256(data).hexdigest().encode()
-
-
-@contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name once all of it is on the disk; a failure leaves nothing behind."""
-    target = Path(path)
-    unfinished = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.unfinished")
-    try:
-        with open(unfinished, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, target)
-    except OSError as error:
-        raise OSError(error.errno, f"Could not write the file: {error.strerror}", os.fspath(path)) from error
-    finally:
-        with suppress(OSError):  # it is gone already where all went well
-            unfinished.unlink()
 
 
 # -- reading --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.files import written_whole
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
@@ -119,7 +120,6 @@ def whole(table: Any, dense: bool) -> Any:
 def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) -> None:
     """Write a bundle, or a lone sparse matrix as SciPy does."""
     from coterie.datasets._bundle import save_views
-    from coterie.datasets._home import written_whole
 
     found = {name: whole(table, dense) for name, table in views.items()}
     if len(found) > 1 or target is not None:
@@ -134,11 +134,9 @@ def write_tree(
     path: Path, views: Mapping[str, Any], ids: Any, target: Any, dense: bool, tell: Callable[[int], None]
 ) -> None:
     """Write an HDF5 file: an array for every view, a sparse one as AnnData has it."""
-    from coterie.datasets._home import written_whole
-
     h5py = package("h5py", "Writing HDF5")
-    # HDF5 opens the unfinished file by its name; ours only holds the place.
-    with written_whole(path) as file, h5py.File(file.name, "w", track_order=True) as root:
+    # HDF5 opens the unfinished file by its name; ours holds the place, and the lock that HDF5 would ask for.
+    with written_whole(path) as file, h5py.File(file.name, "w", track_order=True, locking=False) as root:
         for name, table in views.items():
             if is_sparse(table) and not dense:
                 write_csr(root.create_group(name), table, tell)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from coterie.files import written_whole
 from coterie.formats.errors import FormatError, package
 
 ID = "id"
@@ -78,8 +79,6 @@ def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
         raise FormatError(f"{path} cannot be written: {path.suffix or 'no extension'} is none of {', '.join(WRITERS)}.")
     if path.is_dir():
         raise FormatError(f"{path} cannot be written: it is a folder. Name a file in it.")
-    from coterie.datasets._home import written_whole  # brings much with it that reading does not need
-
     with written_whole(path) as file:
         writer = TableWriter(path, begin(file, path))
         try:
@@ -183,7 +182,11 @@ class ArrowWriter:
 
 def as_arrow(values: np.ndarray, arrow: Any) -> Any:
     """Return a column as Arrow has it."""
-    return arrow.array(values.tolist() if values.dtype.kind in "OUS" else np.ascontiguousarray(values))
+    if values.dtype.kind in "iuf":  # as it lies in memory: arrow.array would copy it, and import pandas first
+        values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+        kind = arrow.from_numpy_dtype(values.dtype)
+        return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(values)])
+    return arrow.array(values.tolist() if values.dtype.kind in "OUS" else values)
 
 
 def parquet_writer(file: BinaryIO, path: Path) -> ArrowWriter:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from coterie.datasets._home import written_whole
+from coterie.files import write_text
 from coterie.report._colours import PALETTE, RAMP, SHAPES, colour_of, shape_of
 from coterie.report._describe import describe
 
@@ -48,7 +48,8 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **sett
     'out.html'
     """
     page = render(describe(model, X, **settings))
-    return write_text(path, page)
+    write_text(path, page)
+    return Path(path)
 
 
 def write_json(model: Any, path: str | os.PathLike[str], X: Any = None, **settings: Any) -> Path:
@@ -65,15 +66,8 @@ def write_json(model: Any, path: str | os.PathLike[str], X: Any = None, **settin
         The file that was written.
     """
     found = describe(model, X, **settings)
-    return write_text(path, json.dumps(found, allow_nan=False, ensure_ascii=False, indent=1))
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a file as a whole, in UTF-8: it takes its name only when it is complete."""
-    path = Path(path)
-    with written_whole(path) as file:
-        file.write(text.encode("utf-8"))
-    return path
+    write_text(path, json.dumps(found, allow_nan=False, ensure_ascii=False, indent=1))
+    return Path(path)
 
 
 def render(found: dict[str, Any]) -> str:

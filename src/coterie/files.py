@@ -1,0 +1,110 @@
+"""Writing files: each appears whole under its name, or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME_LENGTH = 50  # of the target's name, so that what is put around it fits into any file system's limit
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name once all of it is on the disk.
+
+    What is written lies beside the target until then. Whatever is raised meanwhile, Ctrl-C too, removes it and leaves
+    what was there before. A process that is killed can remove nothing: the next one that writes the same target does.
+    Folders on the way are made.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Yields
+    ------
+    binary file
+        Its ``name`` is that of the unfinished file, for libraries that open files by name.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; ``filename`` is the target's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with written_whole(folder / "a.txt") as file:
+    ...     _ = file.write(b"all of it")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['a.txt']
+    """
+    target = Path(path).expanduser()
+    unfinished = None
+    try:
+        if not target.parent.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+        file = open_unfinished(target)
+        unfinished = file.name
+        with file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                if fcntl is None:
+                    file.close()  # Windows moves no open file
+                os.replace(unfinished, target)  # while the lock is held
+            except BaseException:
+                Path(unfinished).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        if unfinished is not None and (error.errno is None or error.filename not in (None, unfinished)):
+            raise  # of something else, which was read meanwhile
+        raise OSError(error.errno, f"Could not write the file: {error.strerror}", os.fspath(path)) from error
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text to a file, in UTF-8, all of it or nothing."""
+    with written_whole(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def open_unfinished(target: Path) -> BinaryIO:
+    """Open what will become the target: always the same file, unless somebody else is writing that one now."""
+    name = f".{target.name[:NAME_LENGTH]}"
+    file = take_over(target.with_name(f"{name}.unfinished"))
+    return file or open(target.with_name(f"{name}.{secrets.token_hex(6)}.unfinished"), "xb")
+
+
+def take_over(path: Path) -> BinaryIO | None:
+    """Open a file for writing that may be left from a process that was killed; None where it may be in use.
+
+    Whoever writes it holds a lock on it, which ends with the process.
+    """
+    if fcntl is None:
+        return None
+    # Nothing is cut off before the lock is ours, and a link that somebody else put there is not followed.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        file = open(path, "wb", opener=lambda name, _: os.open(name, flags, 0o666))  # noqa: SIM115 (the caller closes it)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Its writer may have finished in this moment: then it has the target's name by now.
+        if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            file.truncate(0)
+            return file
+    except OSError:  # locked, or gone, or on a file system without locks
+        pass
+    file.close()
+    return None
