@@ -626,6 +626,62 @@ def test_help_teaches():
 # -- real processes --------------------------------------------------------------------------------------------
 
 
+def loaded_by(*args):
+    """Return which slow packages a command imports, as a process of its own."""
+    code = """
+import atexit, sys
+from coterie.cli import main
+
+def tell():
+    ran = [name for name, module in sys.modules.items() if type(module).__name__ == "module"]
+    slow = ("numpy", "scipy.stats", "sklearn", "numba", "pandas", "pyarrow", "torch")
+    print("loaded", *(name for name in slow if name in ran), file=sys.stderr)
+
+atexit.register(tell)
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True)
+    return done.stderr.splitlines()[-1].split()[1:]
+
+
+def test_commands_import_what_they_need(folder):
+    for asked in (["--help"], ["--version"], ["fit", "--help"]):
+        assert loaded_by(*asked) == []
+    assert loaded_by("fit", "none.npy", "-k", 3) == ["numpy"]
+    run("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+    predict = ["predict", "m.coterie", "pixels.npy", "hog.parquet", "--labels", "new.parquet"]
+    assert loaded_by(*predict) == ["numpy", "sklearn", "numba", "pyarrow"]
+
+
+def test_a_module_that_runs_when_it_is_used(tmp_path):
+    (tmp_path / "heavy").mkdir()
+    (tmp_path / "heavy" / "__init__.py").write_text("print('runs')\nfrom heavy import part\nvalue = part.value + 1\n")
+    (tmp_path / "heavy" / "part.py").write_text("import heavy\nvalue = 1 if not hasattr(heavy, 'value') else 0\n")
+    code = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from coterie.cli.start import hidden, import_later
+
+with hidden("heavy"):
+    try:
+        import heavy
+    except ImportError:
+        print("hidden")
+import_later("heavy")
+import heavy
+print("imported")
+with ThreadPoolExecutor(4) as pool:
+    print(set(pool.map(lambda _: heavy.value, range(8))))
+import_later("heavy")
+print(heavy.part.value, type(sys.modules["heavy"]).__name__)
+import_later("nonsense")
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["hidden", "imported", "runs", "{2}", "1", "module"]
+
+
 def test_a_real_process_in_a_pipe(folder, arrays):
     """Fit, predict and convert as a shell runs them: results on standard output, no colours, exit codes."""
     views = ["pixels.npy", "hog.parquet", "text.npz"]

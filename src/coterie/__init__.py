@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from coterie.lazy import names_of
 
 __version__ = "0.1.0"
-
-# Names are looked up when they are first used: importing the package is quick and loads no heavy library.
-_HOMES = {
-    "GuidedCoTraining": "coterie.estimator",
-    "ModelFileError": "coterie.saving",
-    "describe_file": "coterie.saving",
-    "load": "coterie.saving",
-    "save": "coterie.saving",
-    "suggest_k": "coterie.estimator",
-}
-_ROOMS = ("datasets", "features", "formats", "metrics", "peers", "plot", "report", "tl")
 
 __all__ = [
     "GuidedCoTraining",
@@ -41,13 +31,18 @@ if TYPE_CHECKING:
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
-        return import_module(f"coterie.{name}")
-    raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+__getattr__ = names_of(
+    __name__,
+    {
+        "GuidedCoTraining": "estimator",
+        "ModelFileError": "saving",
+        "describe_file": "saving",
+        "load": "saving",
+        "save": "saving",
+        "suggest_k": "estimator",
+    },
+    rooms=("datasets", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
+)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, svd
-from sklearn.cluster import kmeans_plusplus
 
 from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import is_tensor, kernels_of
@@ -76,11 +75,18 @@ def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_rows, size, replace=False))
 
 
+def kmeans_plusplus(rows: np.ndarray, count: int, seed: int, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows far from each other, and their numbers: each drawn with odds like its distance to those before."""
+    from sklearn.cluster import kmeans_plusplus  # takes a while to import, and new rows do without
+
+    return kmeans_plusplus(rows, count, random_state=int(seed), **settings)
+
+
 def best_of(sample: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
     """Return the centroids of the best of several runs of k-means."""
     best, inertia = None, np.inf
     for seed in rng.integers(2**31, size=n_init):
-        start, _ = kmeans_plusplus(sample, n_clusters, random_state=int(seed))
+        start, _ = kmeans_plusplus(sample, n_clusters, seed)
         centroids, value = lloyd(sample, start)
         if best is None or value < inertia:
             best, inertia = centroids, value

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
 
 from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.assignment import kmeans_plusplus
 from coterie.kernels import kernels_of
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.rowmap import LandmarkRows, squared_distances
@@ -166,7 +166,7 @@ def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     subset = np.arange(len(rows))
     if len(rows) > SEED_PER_LANDMARK * count:
         subset = np.sort(rng.choice(len(rows), SEED_PER_LANDMARK * count, replace=False))
-    _, seeds = kmeans_plusplus(to_host(rows[subset]), count, random_state=int(rng.integers(2**31)), n_local_trials=1)
+    _, seeds = kmeans_plusplus(to_host(rows[subset]), count, int(rng.integers(2**31)), n_local_trials=1)
     return subset[seeds]
 
 

@@ -19,10 +19,9 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.cluster import kmeans_plusplus
 
 from coterie.arrays import precision_of
-from coterie.assignment import assign, lloyd, qr_centroids
+from coterie.assignment import assign, kmeans_plusplus, lloyd, qr_centroids
 from coterie.kernels import cpu
 from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block
 from coterie.rows import Rows
@@ -356,7 +355,7 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
     embedding = unit_rows(stacked @ top_directions(stacked[fitted], k))  # (m, k)
     sample = np.ascontiguousarray(embedding[fitted])
     starts = [qr_centroids(sample, k)]
-    starts += [kmeans_plusplus(sample, k, random_state=int(seed))[0] for seed in rng.integers(2**31, size=STARTS)]
+    starts += [kmeans_plusplus(sample, k, seed)[0] for seed in rng.integers(2**31, size=STARTS)]
     centroids, _ = min((lloyd(sample, start) for start in starts), key=lambda end: end[1])
     return np.where(known, assign(embedding, centroids).labels, -1)  # (m,)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from coterie.cli import options as opt
@@ -16,6 +15,7 @@ from coterie.cli.session import EXPECTED, Voice, cell, complain, in_one_line
 from coterie.cli.tables import check_outputs, open_files, scores, write_rows
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
 
     from coterie.bench.suites import Method
@@ -173,6 +173,8 @@ def choose_methods(views: list[str], asked: list[str]) -> list[Method]:
 
 def draw(n_rows: int, wanted: int | None, seed: int) -> Any:
     """Return the numbers of some rows, ascending, or all of them as a slice."""
+    import numpy as np
+
     if wanted is None or wanted >= n_rows:
         return slice(None)
     return np.sort(np.random.default_rng(seed).choice(n_rows, wanted, replace=False))

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ def demo(
 
 def run_demo(seed: int = 0) -> list[Line]:
     """Return the demo's table as plain data."""
+    import numpy as np
     from sklearn.cluster import KMeans
 
     from coterie import GuidedCoTraining

@@ -9,6 +9,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice
+from coterie.cli.start import import_ahead, quick_imports
 from coterie.cli.tables import open_files
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ def suggest(
 
     * `coterie suggest-k pixels.npy hog.parquet --max 20 --json`
     """
-    from coterie import suggest_k
-
     voice = Voice.of(ctx)
     opened = open_files(views, id_column)
+    with quick_imports():
+        from coterie import suggest_k
+    import_ahead("sklearn.cluster")
     settings = opt.estimator_settings(ctx.params)
     started = time.perf_counter()
     with voice.bar(f"looking at {opened.n_rows:,} rows"):

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-# Names are looked up when they are first used, and a format's library only when such a file is opened.
-_HOMES = {
-    "FileTable": "coterie.formats.tables",
-    "FormatError": "coterie.formats.errors",
-    "Target": "coterie.formats.tables",
-    "TableWriter": "coterie.formats.writing",
-    "match_rows": "coterie.formats.matching",
-    "open_table": "coterie.formats.opening",
-    "open_target": "coterie.formats.opening",
-    "open_views": "coterie.formats.opening",
-    "open_writer": "coterie.formats.writing",
-    "write_table": "coterie.formats.writing",
-    "write_views": "coterie.formats.converting",
-}
+from coterie.lazy import names_of
 
 __all__ = [
     "FileTable",
@@ -42,11 +28,23 @@ if TYPE_CHECKING:
     from coterie.formats.tables import FileTable, Target
     from coterie.formats.writing import TableWriter, open_writer, write_table
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'coterie.formats' has no attribute {name!r}")
+# A format's library, too, is imported only when such a file is opened.
+__getattr__ = names_of(
+    __name__,
+    {
+        "FileTable": "tables",
+        "FormatError": "errors",
+        "TableWriter": "writing",
+        "Target": "tables",
+        "match_rows": "matching",
+        "open_table": "opening",
+        "open_target": "opening",
+        "open_views": "opening",
+        "open_writer": "writing",
+        "write_table": "writing",
+        "write_views": "converting",
+    },
+)
 
 
 def __dir__() -> list[str]:

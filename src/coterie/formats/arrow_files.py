@@ -182,7 +182,9 @@ def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
         raise ValueError(f"column {field.name!r} lacks values, which whole numbers cannot say. Store it as float")
     if arrow.types.is_decimal(column.type) or (column.null_count and not arrow.types.is_floating(column.type)):
         column = column.cast(arrow.float64())
-    return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
+    if column.null_count or arrow.types.is_boolean(column.type):
+        return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
+    return np.from_dlpack(column)[:, None]  # (b, 1), as it lies in memory; pyarrow's own way asks pandas first
 
 
 def is_fixed(kind: Any) -> bool:
