@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.io import loadmat
 
 from coterie.datasets._archives import read_members
 from coterie.datasets._bundle import MultiViewData
@@ -84,15 +83,17 @@ def convert_usps(source: str | os.PathLike[str]) -> MultiViewData:
     MultiViewData
         One view, ``pixels``: uint8, 16 x 16. The digits come in the order 1, 2, ..., 9, 0.
     """
+    from coterie.formats import matlab_5  # which otherwise stands above data sets
+    from coterie.formats.errors import blaming
+
     path = Path(source)
     path = path / "usps_all.mat" if path.is_dir() else path
-    try:
-        data = loadmat(path, variable_names=["data"]).get("data")
-    except (ValueError, NotImplementedError) as error:
-        raise ValueError(f"{path} is not a MATLAB file of version 5: {error}") from error
-    if data is None or data.ndim != 3 or data.shape[2] != N_DIGITS:
-        shape = None if data is None else data.shape
-        raise ValueError(f"{path}: 'data' must be pixels x images x {N_DIGITS}. Got {shape} instead.")
+    with blaming(path):
+        shape, _ = matlab_5.variables(path).get("data", ((), ""))
+    if len(shape) != 3 or shape[2] != N_DIGITS:
+        raise ValueError(f"{path}: 'data' must be pixels x images x {N_DIGITS}. Got {shape or None} instead.")
+    with blaming(path):
+        data = np.asarray(matlab_5.load(path, "data"))
     n_pixels, n_images, _ = data.shape
     pixels = np.ascontiguousarray(data.transpose(2, 1, 0)).reshape(-1, n_pixels)  # (n, pixels)
     digits = (np.arange(N_DIGITS, dtype=np.int32) + 1) % N_DIGITS  # (10,): 1, 2, ..., 9, 0

@@ -1,11 +1,13 @@
-"""MATLAB's files: version 5 to 7 (read whole, by SciPy) and version 7.3 (HDF5, read block by block).
+"""MATLAB's files: version 4, version 5 to 7, and version 7.3 (HDF5, read block by block).
 
-The multi-view papers keep their views in one cell array, often ``X``: ``X[0]`` or ``X/0`` is the first cell. Rows are
-samples; where the cells do not all have as many rows, but as many columns, it is the columns that are samples.
+The multi-view papers keep their views in one cell array, often ``X``: ``X[0]`` or ``X/0`` is the first cell, and
+``data/X/0`` that of a field of a struct. Rows are samples; where the cells do not all have as many rows, but as many
+columns, it is the columns that are samples.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.formats import tree_files
+from coterie.formats import matlab_4, matlab_5, tree_files
 from coterie.formats.errors import FormatError
 from coterie.formats.labels import find_labels, is_label
 from coterie.formats.tables import (
@@ -38,6 +40,8 @@ NUMERIC = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
 
+MAX_CELLS = 10_000  # of one array that are as many views
+
 
 def is_hdf5(path: Path) -> bool:
     """Whether a file is of version 7.3."""
@@ -60,21 +64,17 @@ def split_key(key: str) -> tuple[str, int | None]:
     return found[1], int(found[2] or found[3])
 
 
-# -- version 5 --------------------------------------------------------------------------------------------------
+# -- version 4 and 5 --------------------------------------------------------------------------------------------
 
 
-def variables_5(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and class of every variable, without reading them."""
-    import scipy.io
-
-    return {name: (shape, kind) for name, shape, kind in scipy.io.whosmat(str(path))}
+def reader(path: Path) -> Any:
+    """Return the module that reads a file older than version 7.3."""
+    return matlab_4 if matlab_4.is_version_4(path) else matlab_5
 
 
 def load_5(path: Path, name: str, cell: int | None = None) -> Any:
     """Return a variable or a cell of it."""
-    import scipy.io
-
-    value = scipy.io.loadmat(str(path), variable_names=[name])[name]
+    value = reader(path).load(path, name)
     if cell is None:
         return value
     cells = value.ravel(order="F")
@@ -96,6 +96,8 @@ def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
     """Return a store of a variable, which is in memory from now on."""
     array: Lazy[Any] = Lazy(load_5, path, name, cell)
     value = array()
+    if isinstance(value, dict) or value.dtype == object:
+        raise FormatError(f"{where} holds cells or a struct, not numbers. Name what is in it.")
     if sparse.issparse(value):
         shape, dtype = check_shape(value.shape, where), check_dtype(value.dtype, where)
         return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_5, path, name, cell))
@@ -123,9 +125,13 @@ def shape_of(node: Any) -> tuple[int, ...]:
 
 
 def variables_73(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and class of every variable."""
+    """Return shape and class of every variable; the fields of a struct are ``name/field``."""
     root = tree_files.open_root(path)
-    return {name: (shape_of(root[name]), class_of(root[name])) for name in root if not name.startswith("#")}
+    nodes = {name: root[name] for name in root if not name.startswith("#")}
+    for name, node in list(nodes.items()):
+        if class_of(node) == "struct" and not tree_files.is_array(node):
+            nodes.update({f"{name}/{field}": child for field, child in nodes.pop(name).items()})
+    return {name: (shape_of(node), class_of(node)) for name, node in nodes.items()}
 
 
 def cells_73(path: Path, name: str) -> list[Any]:
@@ -169,16 +175,19 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
 
 def variables(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and class of every variable."""
-    return variables_73(path) if is_hdf5(path) else variables_5(path)
+    return variables_73(path) if is_hdf5(path) else reader(path).variables(path)
 
 
 def tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     found = {name: of for name, of in variables(path).items() if not is_label(name)}
-    cells = [name for name, (shape, kind) in found.items() if kind == "cell" and np.prod(shape) > 0]
+    cells = [name for name, (shape, kind) in found.items() if kind == "cell" and math.prod(shape) > 0]
     if cells:
         name = cells[0]
-        return tuple(f"{name}/{i}" for i in range(int(np.prod(found[name][0]))))
+        count = math.prod(found[name][0])
+        if count > MAX_CELLS:
+            raise FormatError(f"{place(path, name)} claims {count:,} cells. Choose one: {path}::{name}/0.")
+        return tuple(f"{name}/{i}" for i in range(count))
     wide = tuple(name for name, (shape, kind) in found.items() if kind in NUMERIC and min(shape, default=0) > 1)
     return wide if len(wide) > 1 else ()
 
@@ -193,9 +202,11 @@ def open_store(path: Path, key: str | None) -> Store:
         raise FormatError(f"{path} has no variable {name!r} (there: {listed(found)}).")
     shape, kind = found[name]
     if kind == "cell" and cell is None:
-        raise FormatError(f"{place(path, name)} is a cell array of {np.prod(shape)}. Choose a cell: {path}::{name}/0.")
-    if cell is not None and (kind != "cell" or cell >= np.prod(shape)):
-        has = f"{np.prod(shape)} cells, counted from 0" if kind == "cell" else "no cells"
+        raise FormatError(
+            f"{place(path, name)} is a cell array of {math.prod(shape)}. Choose a cell: {path}::{name}/0."
+        )
+    if cell is not None and (kind != "cell" or cell >= math.prod(shape)):
+        has = f"{math.prod(shape)} cells, counted from 0" if kind == "cell" else "no cells"
         raise FormatError(f"{path} has no {key!r}: {name!r} has {has}.")
     return (store_73 if is_hdf5(path) else store_5)(path, name, cell, place(path, key))
 

@@ -90,8 +90,9 @@ def open_table(
         natural order (``part-2`` before ``part-10``), without those whose name begins with a dot or an underscore or
         whose extension is not known.
     key : str or None, default=None
-        Which table of a file that holds several: an array of an ``.npz``, a view of a bundle, a variable or cell of a
-        ``.mat``, a path in HDF5, zarr, AnnData (``"obsm/X_pca"``; X if None) or MuData (``"rna/obsm/X_pca"``).
+        Which table of a file that holds several: an array of an ``.npz``, a view of a bundle, a variable, a cell
+        (``X/0``) or a struct's field (``data/X``) of a ``.mat``, a path in HDF5, zarr, AnnData (``"obsm/X_pca"``; X if
+        None) or MuData (``"rna/obsm/X_pca"``).
     columns : name, number, slice or list of these, default=None
         The columns to read; None reads all of them.
     id_column : str, int or None, default=None
@@ -117,9 +118,9 @@ def open_table(
     RangeIndex) is no ids.
 
     Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
-    are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file; a file that claims to
-    unpack to more than 1 GiB and 250 times its size is refused. ``.mat`` before version 7.3, svmlight, and sparse
-    matrices that are stored by columns are read whole.
+    are stored by rows. Compressed ``.npz``, ``.gz`` and ``.mat`` are unpacked once, to a temporary file; a file that
+    claims to unpack to more than 1 GiB and 250 times its size is refused. svmlight, and sparse matrices that are stored
+    by columns, are read whole.
 
     Examples
     --------

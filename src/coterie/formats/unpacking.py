@@ -21,13 +21,24 @@ BOMB_RATIO = 250
 CHUNK = 1 << 20
 
 
+def is_bomb(unpacked: int, packed: int) -> bool:
+    """Whether content is out of all proportion to the bytes that it comes from."""
+    return unpacked > BOMB_BYTES and unpacked > BOMB_RATIO * max(packed, 1)
+
+
 def check_ratio(unpacked: int, packed: int, where: object) -> None:
     """Refuse content that is out of all proportion to the bytes that it comes from."""
-    if unpacked > BOMB_BYTES and unpacked > BOMB_RATIO * max(packed, 1):
+    if is_bomb(unpacked, packed):
         raise FormatError(
             f"{where} claims {unpacked:,} bytes from {packed:,} in the file, more than {BOMB_RATIO} times as many. "
             "If it is what you want, store it without compression."
         )
+
+
+def map_file(path: Path) -> mmap.mmap:
+    """Return the bytes of a file, mapped."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def unpack(stream: BinaryIO, packed: int, where: object) -> mmap.mmap:
