@@ -73,7 +73,7 @@ class DiskRows:
 
     def take(self, rows: np.ndarray) -> Any:
         """Return the given rows, ascending, as one block."""
-        return self.folder.remember(lambda: take_from(map(fetch, self.blocks), rows))
+        return self.folder.remember(lambda: take_from(in_order(fetch, self.blocks, self.n_threads), rows))
 
     def _fetched(self) -> MemoryRows:
         return MemoryRows(self.blocks, n_rows=self.n_rows, n_threads=self.n_threads)
