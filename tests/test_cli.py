@@ -810,3 +810,110 @@ def test_completion(folder):
     assert complete_files(None, [], "x=sub/") == ["x=sub/a.npy"]
     assert complete_files(None, [], "su") == ["sub/"]
     assert complete_files(None, [], "nowhere/") == []
+
+
+# -- rows in other orders --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shuffled(arrays, data, tmp_path):
+    """Two files whose rows are in different orders, the second without some; and known labels in a third order."""
+    rng = np.random.default_rng(1)
+    ids = pd.Index([f"r{i:03}" for i in range(N)], name="id")
+    rounded = np.round(arrays["pixels"].astype(np.float64), 3)
+    frames = {"pixels": pd.DataFrame(rounded, index=ids), "hog": pd.DataFrame(arrays["hog"], index=ids)}
+    for name, frame in frames.items():
+        frame.columns = [f"{name}{i}" for i in range(frame.shape[1])]
+    frames["hog"] = frames["hog"].iloc[rng.permutation(N)]
+    with chdir(tmp_path):
+        frames["pixels"].to_csv("pixels.csv")
+        frames["hog"].to_parquet("hog.parquet")  # brings its index along
+        frames["hog"].iloc[9:].to_parquet("less.parquet")
+        known = pd.DataFrame({"id": ids, "label": data.target}).iloc[rng.permutation(N)]
+        known.to_csv("known.csv", index=False)
+        yield frames
+
+
+def test_every_command_matches_rows_by_id(shuffled, arrays, data):
+    """As processes of their own; what they write has the right labels and values beside every id."""
+    pixels, hog = shuffled.values()
+    with_ids = ["--id-column", "id"]
+    target = ["--target", "known.csv::label"]
+
+    def run_shown(*args):
+        done = subprocess.run([*COTERIE, *map(str, args), "--json"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    files = ["pixels.csv", "hog.parquet", *with_ids]
+    model = expected({"pixels": pixels, "hog": hog})
+    right = pd.Series(model.labels_, index=model.row_ids_)
+    truth = ari(data.target, right.loc[pixels.index])
+    assert truth > 0.8
+
+    found = run_shown("fit", *files, "-k", K, *QUICK, *target, "--labels", "fit.csv", "--model", "m.coterie")
+    assert found["scores"]["ARI"] == truth
+    labels = pd.read_csv("fit.csv", index_col="id")["label"]
+    assert labels.index.tolist() == pixels.index.tolist() == right.index.tolist()
+    assert (labels == right).all()
+
+    for order in (files, ["hog.parquet", "pixels.csv", *with_ids]):
+        found = run_shown("predict", "m.coterie", *order, *target, "--labels", "new.csv", "--embedding", "new.npz")
+        assert found["scores"]["ARI"] == truth
+        labels = pd.read_csv("new.csv", index_col="id")["label"]
+        assert (labels == right.loc[labels.index]).all()
+        assert labels.index.tolist() == (pixels if order is files else hog).index.tolist()
+        with np.load("new.npz") as stored:
+            assert stored["id"].tolist() == labels.index.tolist()
+
+    methods = ["-m", "Coterie", "-m", "k-means, scaled"]
+    found = run_shown("compare", *files, "-k", K, *methods, *target, "--labels", "all.csv")
+    assert {line["scores"]["ARI"] > 0.8 for line in found["methods"].values()} == {True}
+    table = pd.read_csv("all.csv", index_col="id")
+    ours = GuidedCoTraining(K, random_state=0).fit_predict([pixels.to_numpy(), hog.loc[pixels.index].to_numpy()])
+    assert ari(table["Coterie"].loc[pixels.index], ours) == 1
+
+    run_shown("convert", *files, "both.h5", *target)
+    with h5py.File("both.h5") as stored:
+        index = stored["id"].asstr()[:]
+        assert (stored["pixels"][:] == pixels.loc[index].to_numpy()).all()
+        assert (stored["hog"][:] == hog.loc[index].to_numpy()).all()
+        assert (stored["y"][:] == data.target[pixels.index.get_indexer(index)]).all()
+
+    settings = ["--max", "14", "--landmarks", "50", "--neighbors", "5"]
+    best = suggest_k({"pixels": pixels, "hog": hog}, k_max=14, n_landmarks=50, n_neighbors=5, random_state=0)
+    assert run_shown("suggest-k", *files, *settings)["candidates"][0]["scores"] == best.scores.max()
+
+
+def test_rows_that_a_file_lacks(shuffled, arrays):
+    pixels, hog = shuffled.values()
+    files = ["pixels.csv", "less.parquet", "--id-column", "id"]
+    run("convert", *files, "less.h5", "-q")
+    with h5py.File("less.h5") as stored:
+        index = stored["id"].asstr()[:]
+        assert sorted(index) == pixels.index.tolist()
+        np.testing.assert_array_equal(stored["less"][:], hog.iloc[9:].reindex(index).to_numpy())
+    found = run_json("compare", *files, "-k", K, "-m", "Coterie")
+    assert found["rows"] == N
+    sparse.save_npz("text.npz", arrays["text"])
+    for path, order in (("a.h5ad", pixels.index), ("b.h5ad", hog.index[9:])):
+        with plain_text():
+            anndata.AnnData(arrays["text"][: len(order)], obs=pd.DataFrame(index=list(order))).write(path)
+    assert "Pass --dense" in refused("convert", "a.h5ad", "b.h5ad", "both.h5")
+    run("convert", "a.h5ad", "b.h5ad", "both.h5", "--dense", "-q")
+    with h5py.File("both.h5") as stored:
+        index = stored["id"].asstr()[:]
+        lacking = ~np.isin(index, hog.index[9:])
+        assert lacking.sum() == 9
+        assert (np.isnan(stored["b"][:]).all(axis=1) == lacking).all()
+        places = hog.index[9:].get_indexer(index[~lacking])
+        assert (stored["b"][:][~lacking] == arrays["text"].toarray()[places]).all()
+
+
+def test_known_labels_without_ids_are_not_guessed_at(shuffled):
+    np.save("y.npy", np.zeros(N, dtype=int))
+    both = ["pixels.csv", "hog.parquet", "--id-column", "id"]
+    assert "y.npy has no row ids, but the views' rows are matched by id (hog.parquet" in refused(
+        "fit", *both, "-k", K, "--target", "y.npy"
+    )
+    assert run_json("fit", *both[:1], *both[2:], "-k", K, *QUICK, "--target", "y.npy")["scores"]["ARI"] == 0

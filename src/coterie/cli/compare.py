@@ -74,7 +74,7 @@ def compare(
     known = read_target(target, id_column, opened)
     chosen = choose_methods(list(opened.files), method or [])
     drawn = draw(opened.n_rows, rows, seed)
-    tables = {name: read(table, drawn) for name, table in opened.tables.items()}
+    tables = {name: table[drawn] for name, table in opened.matched.items()}
     ids = None if opened.ids is None else opened.ids[drawn]
     with voice.steps("comparing", len(chosen)) as step:
         k = opt.parse_value(clusters)
@@ -178,11 +178,6 @@ def draw(n_rows: int, wanted: int | None, seed: int) -> Any:
     if wanted is None or wanted >= n_rows:
         return slice(None)
     return np.sort(np.random.default_rng(seed).choice(n_rows, wanted, replace=False))
-
-
-def read(table: Any, rows: Any) -> Any:
-    """Return rows of a table, in memory."""
-    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 def agreement(labels: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:

@@ -51,6 +51,11 @@ def convert(
     opened = open_files(views, id_column)
     known = read_target(target, id_column, opened)
     check_outputs([], [out], opened.files.values())
+    for name, table in opened.matched.items():
+        if opened.files[name].is_sparse and not table.is_sparse and not dense:
+            raise ValueError(
+                f"View {name!r} is sparse and lacks rows that others have; only a dense table can say so. Pass --dense."
+            )
     if opened.ids is not None and (
         out.suffix.lower() == ".npy" or (out.suffix.lower() == ".npz" and len(opened.files) > 1)
     ):
@@ -58,7 +63,7 @@ def convert(
     with voice.steps(f"writing {out}", opened.n_rows) as step:
         write_views(
             out,
-            opened.tables,
+            opened.matched,
             ids=opened.ids,
             target=known,
             dense=dense,

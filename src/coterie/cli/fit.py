@@ -146,6 +146,12 @@ def read_target(path: str | None, id_column: str | None, opened: OpenedViews) ->
 
     first = files_of(parse_spec(path).path)[0]
     target = open_target(path, id_column=id_column if family_of(first).has_columns else None)
+    moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
+    if moved is not None and target.ids is None:
+        raise ValueError(
+            f"{path} has no row ids, but the views' rows are matched by id ({opened.files[moved].where} has them in "
+            "another order, or lacks some). Give the known labels ids too."
+        )
     return target.for_rows(opened.ids, opened.n_rows)  # (n,)
 
 

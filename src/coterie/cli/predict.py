@@ -66,7 +66,10 @@ def predict(
     for given, name in names.items():
         if given != name:
             voice.note(f"{files[given].where} is taken as view {name!r}.")
-    opened = match_files({names[given]: file for given, file in files.items()})
+    named = {names[given]: file for given, file in files.items()}
+    # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
+    opened = match_files({name: named[name] for name in estimator.view_names_ if name in named})
+    order = opened.order_of(next(iter(named)))
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [], opened.files.values())
     known = read_target(target, id_column, opened)
@@ -77,7 +80,7 @@ def predict(
     if embedding is not None:
         columns[embedding] = lambda part: {"embedding": part.embedding}
     with voice.bar(f"labelling {opened.n_rows:,} rows"):
-        assigned = stream_rows(estimator, opened, columns)  # (n,)
+        assigned = stream_rows(estimator, opened, columns, order)  # (n,)
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
         "command": "predict",

@@ -29,6 +29,19 @@ class OpenedViews:
     ids: np.ndarray | None  # (n,)
     n_rows: int
 
+    @property
+    def matched(self) -> dict[str, FileTable]:
+        """The views with all rows in one order; what a file lacks is NaN."""
+        places = self.positions
+        return {name: file if (rows := places[name]) is None else file.at(rows) for name, file in self.files.items()}
+
+    def order_of(self, name: str) -> Any:
+        """Return the rows as one file has them, and then those that it lacks: their numbers, or all as a slice."""
+        import numpy as np
+
+        rows = self.positions[name]
+        return slice(None) if rows is None else np.argsort(np.where(rows < 0, len(rows), rows), kind="stable")  # (n,)
+
     def describe(self) -> dict[str, dict[str, Any]]:
         """Return where each view comes from and how large it is, as plain data."""
         return {
@@ -113,19 +126,33 @@ def with_names(
     return {"row": np.arange(first_row, first_row + size), **columns}, None
 
 
-def stream_rows(estimator: GuidedCoTraining, opened: OpenedViews, files: Mapping[Path, Columns]) -> np.ndarray:
-    """Send the rows through a model, and write what each file wants of them as it comes; return the labels."""
+def stream_rows(
+    estimator: GuidedCoTraining, opened: OpenedViews, files: Mapping[Path, Columns], order: Any = slice(None)
+) -> np.ndarray:
+    """Send the rows through a model, write what each file wants of them, and return the labels.
+
+    Files are written as rows come; where they want another ``order``, when all have come.
+    """
     import numpy as np
 
     from coterie.formats import open_writer
 
-    labels = []
+    labels: list[np.ndarray] = []
+    held: dict[Path, list[Mapping[str, np.ndarray]]] = {path: [] for path in files}
     with ExitStack() as stack:
-        writers = {path: stack.enter_context(open_writer(path)) for path in files}
+        in_place = isinstance(order, slice)
+        writers = {path: stack.enter_context(open_writer(path)) for path in files if in_place}
         for part in estimator.stream(opened.tables):
-            for path, writer in writers.items():
-                writer.write(*with_names(path, files[path](part), opened.ids, part.first_row))
+            for path, columns in files.items():
+                if in_place:
+                    writers[path].write(*with_names(path, columns(part), opened.ids, part.first_row))
+                else:
+                    held[path].append(columns(part))
             labels.append(part.labels)
+    if not in_place:
+        ids = None if opened.ids is None else opened.ids[order]
+        for path, parts in held.items():
+            write_rows(path, {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}, ids)
     return np.concatenate(labels)  # (n,)
 
 

@@ -233,6 +233,8 @@ def open_target(path: str | PathLike[str], key: str | None = None, *, id_column:
     key = spec.key if key is None else key
     found = [read_labels(file, key, id_column) for file in files_of(spec.path)]
     ids = [part.ids for part in found if part.ids is not None]
+    if 0 < len(ids) < len(found):
+        raise FormatError(f"{spec.path}: some files have row ids and others have none. All must be alike.")
     labels = np.concatenate([part.labels for part in found])
     return Target(labels, np.concatenate(ids) if ids else None, str(path))
 

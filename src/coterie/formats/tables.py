@@ -238,6 +238,38 @@ class StackStore(Store):
         return stacked(parts).astype(self.dtype, copy=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MatchedStore(Store):
+    """The rows of a table in another order; those that it lacks are NaN."""
+
+    table: FileTable
+    rows: np.ndarray  # (n,) where the table has each row; -1 where it has none
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the table is sparse; one that lacks rows is not, for then rows are NaN throughout."""
+        return self.table.is_sparse and bool((self.rows >= 0).all())
+
+    def read(self, start: int, stop: int) -> Table:
+        """Return the rows from start to stop."""
+        return self._at(self.rows[start:stop])
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return rows by number."""
+        return self._at(self.rows[rows])
+
+    def _at(self, places: np.ndarray) -> Table:
+        present = places >= 0  # (b,)
+        known = self.table[places[present]]
+        if self.table.is_sparse and not self.is_sparse:
+            known = known.toarray()
+        if present.all():
+            return known.astype(self.dtype, copy=False)
+        block = np.full((len(places), self.shape[1]), np.nan, self.dtype)  # (b, d)
+        block[present] = known
+        return block
+
+
 def stacked(parts: Sequence[Table]) -> Table:
     """Return blocks of rows as one block."""
     if len(parts) == 1:
@@ -316,6 +348,26 @@ class FileTable:
         if len(ids) != len(self):
             raise FormatError(f"{self.where} has {len(self)} rows but {len(ids)} row ids. Write it again.")
         return ids
+
+    def at(self, rows: np.ndarray) -> FileTable:
+        """Return the table with its rows in another order, without reading it.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n,)
+            Where this table has each row, as `match_rows` says; -1 for one that it lacks, which is NaN throughout.
+
+        Returns
+        -------
+        FileTable
+            Without ids, and not sparse if it lacks rows.
+        """
+        dtype = self.dtype if (rows >= 0).all() else np.promote_types(self.dtype, np.float32)
+        shape = (len(rows), self.shape[1])
+        store = MatchedStore(
+            where=self.where, shape=shape, dtype=dtype, columns=self.columns, table=self, rows=np.asarray(rows)
+        )
+        return FileTable(self.name, store)
 
     def __len__(self) -> int:
         return self.shape[0]
