@@ -1,10 +1,22 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
 from coterie.datasets import load_views
+
+# The same cases everywhere and every time, however slow the machine. Loaded by name: under CI, Hypothesis would
+# otherwise follow a profile of its own.
+hypothesis.settings.register_profile(
+    "coterie",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large],
+)
+hypothesis.settings.load_profile("coterie")
 
 
 @pytest.fixture(params=[0, 1, 2])

@@ -14,7 +14,17 @@ from coterie.kernels import is_tensor
 
 Thing = TypeVar("Thing")
 
-__all__ = ["array_namespace", "convert", "like", "map_arrays", "precision_of", "stack", "to_device", "to_host"]
+__all__ = [
+    "array_namespace",
+    "convert",
+    "like",
+    "map_arrays",
+    "power_of_two",
+    "precision_of",
+    "stack",
+    "to_device",
+    "to_host",
+]
 
 
 def like(array: Any, other: Any, dtype: Any = None) -> Any:
@@ -34,6 +44,17 @@ def convert(array: Any, dtype: Any) -> Any:
     import torch
 
     return array.to(getattr(torch, np.dtype(dtype).name))
+
+
+def power_of_two(size: Any) -> Any:
+    """Return the power of two just below each size, 1 for sizes of zero: dividing by it costs no digit.
+
+    Examples
+    --------
+    >>> power_of_two(np.array([0.0, 5.0, 1e-300]))
+    array([1.00000000e+000, 4.00000000e+000, 7.46610895e-301])
+    """
+    return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
 
 
 def precision_of(array: Any) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from coterie.arrays import convert, like, precision_of, stack, to_host
+from coterie.arrays import convert, like, power_of_two, precision_of, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.rowmap import Basis, Block, Guide
 from coterie.rows import Rows
@@ -214,7 +214,8 @@ def relative_change(before: np.ndarray | None, now: np.ndarray) -> float:
 
 def held_share(view: AugmentedView, settings: CoTrainingSettings) -> float:
     """Return how much of the weighted bases the consensus holds: 1 where all graphs span the same k directions."""
-    values = view.consensus.singular_values**2
+    values = view.consensus.singular_values
+    values = (values / power_of_two(values[0])) ** 2
     return float(values[: settings.n_components].sum() / max(values.sum(), np.finfo(float).tiny))
 
 

@@ -746,8 +746,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 bandwidths.append(median_distance(preparations[v](sample.read_view(v, slice(None)).known()), rng))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
-                raw = preparations[v].kind == "raw"
-                bandwidths.append(float(bandwidth) * (preparations[v].factor if raw else 1.0))
+                unit = preparations[v].factor if preparations[v].kind == "raw" else 1.0
+                bandwidths.append(max(float(bandwidth) * unit, np.finfo(float).tiny))  # 0 would be LOCAL
         return lay_out_graphs(
             landmarks,
             preparations,
@@ -767,7 +767,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             check_real(owner, "view_weights", weight, low=0)
         if not any(weights):
             refuse(owner, "view_weights", "above 0 for at least one view", self.view_weights)
-        return np.array([*weights, np.mean(weights) * concatenation_weight(len(views))])  # (V + 1,)
+        largest = max(weights)
+        mean = largest * np.mean(np.array(weights) / largest)  # their sum may be beyond the largest float
+        return np.array([*weights, mean * concatenation_weight(len(views))])  # (V + 1,)
 
     def _learns_weights(self) -> bool:
         return isinstance(self.view_weights, str)

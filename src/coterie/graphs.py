@@ -36,6 +36,7 @@ def lay_out_graphs(
     sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
     if concatenation and len(landmarks) > 1:
         sources.append((CONCATENATION, LOCAL))
+    shared = shared and len(landmarks) > 1  # one view's neighbours are its own
     graphs = tuple(
         Graph(view, q, bandwidth, shared=shared and view != CONCATENATION)
         for view, bandwidth in sources

@@ -10,9 +10,10 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, convert, like, precision_of, to_host
 from coterie.assignment import kmeans_plusplus
-from coterie.kernels import kernels_of
+from coterie.kernels import is_tensor, kernels_of
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.rowmap import LandmarkRows, squared_distances
+from coterie.rows.cuda import upload
 from coterie.threads import in_order
 from coterie.validation import refuse
 
@@ -80,7 +81,7 @@ def concatenated_sample(
             rows = sketch(rows, PROJECTED_COLUMNS, rng)
         if block.present is not None:
             rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
-        parts.append(rows)
+        parts.append(rows if sample.device is None or is_tensor(rows) else upload(rows, sample.device))
     n_columns = sum(rows.shape[1] for rows in parts)
     if sample.n_rows * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
         # Projections of the views add up to one of all of them side by side.

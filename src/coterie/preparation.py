@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
 from coterie.kernels import is_tensor, kernels_of
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
@@ -47,6 +48,12 @@ LINKED = 2.0  # times more often than chance that linked rows are linked back or
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
 ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+
+# Columns with larger values, or with none above one over it, are brought nearer to one before they are squared.
+SQUARED_SAFELY = 1e100
+
+# What is larger, or smaller than one over it, comes too near the ends of float32.
+WIDEST = 1e30
 
 # -- the steps --------------------------------------------------------------------------------------------------
 
@@ -198,7 +205,7 @@ class Preparation:
     def __call__(self, data: Table) -> Table:
         """Return prepared rows in the working precision; the input is left as it is."""
         narrow = str(data.dtype).endswith("float32") or data.dtype.itemsize <= 2
-        working = self.dtype if narrow else np.dtype(np.float64)
+        working = self.dtype if narrow and not self.wide else np.dtype(np.float64)
         steps = self.steps
         if steps and isinstance(steps[0], Columns) and not sparse.issparse(data):
             if len(steps) == 1:
@@ -210,6 +217,16 @@ class Preparation:
             rows = step(rows)
         rows = convert(rows * (self.factor if is_tensor(rows) else rows.dtype.type(self.factor)), self.dtype)
         return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether columns are so large or small that float32 could not hold them on the way to unit size."""
+        levels = [step for step in self.steps if isinstance(step, Columns)]
+        centers = [np.abs(step.center) for step in levels if step.center is not None]
+        scales = [self.factor * step.scale for step in levels if step.scale is not None] or [np.array([self.factor])]
+        return any(np.any(center > WIDEST) for center in centers) or any(
+            np.any((scale > WIDEST) | ((scale > 0) & (scale < 1 / WIDEST))) for scale in scales
+        )
 
     @property
     def hides_infinity(self) -> bool:
@@ -286,10 +303,12 @@ def within_float_range(
 def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
     """Divide out a power of every column's standard deviation."""
     moments = column_moments(rows)
+    varies = moments.varies()
     scale = None
     if exponent:
-        varies = moments.varies()
         scale = np.where(varies, np.where(varies, moments.std, 1.0) ** -exponent, 0.0)  # (d,)
+    elif sparse.issparse(rows) and not cosine and not varies.all():
+        scale = varies.astype(np.float64)  # nothing is subtracted here, so what all rows share must not drown the rest
     center = None if cosine or sparse.issparse(rows) else moments.mean
     steps: list[Step] = [Columns(center, scale)]
     return [*steps, UnitRows()] if cosine else steps
@@ -297,10 +316,10 @@ def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
 
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     """Log counts, rare words up, unit rows, then the directions that rows share (latent semantic analysis)."""
-    words = sparse.csr_array(rows).astype(np.float64)
+    words = sparse.csr_array(rows.astype(np.float64))
     words.eliminate_zeros()
     n, d = words.shape
-    unit = float(np.median(np.abs(words.data))) if words.nnz else 1.0
+    unit = log_unit(np.abs(words.data))
     documents = np.bincount(words.indices, minlength=d)  # (d,) rows in which a word occurs
     steps: list[Step] = [Sparsify(), LogScale(unit), Columns(None, 1 + np.log((1 + n) / (1 + documents))), UnitRows()]
     rank = min(max(50, 2 * n_clusters), 200)
@@ -311,7 +330,7 @@ def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 
 def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     """Replace links by where short random walks end."""
-    links = sparse.csr_array(rows).astype(np.float64)
+    links = sparse.csr_array(rows.astype(np.float64))
     n = links.shape[0]
     links = links * (
         1 / np.median(links.data[links.data > 0])
@@ -336,8 +355,9 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     varies = moments.varies()
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
-    scale = column_scale(values, moments, varies)  # (d,)
-    level: list[Step] = [Columns(None if cosine else moments.mean, unit_powers(scale, varies))]
+    powers = unit_powers(column_scale(values, moments, varies), varies)  # (d,)
+    powers /= power_of_two((powers * moments.std).max())  # what follows is worked out in float32
+    level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
         level.append(UnitRows())
     rank = min(max(20, 2 * n_clusters), 200)
@@ -361,13 +381,18 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
             totals = values.sum(axis=1)
             steps.append(CommonTotal(float(np.median(totals[totals > 0]))))
             values = steps[0](values)
-        steps.append(LogScale(float(np.median(values[values > 0]))))
+        steps.append(LogScale(log_unit(values[values > 0])))
     elif np.median(np.mean(squares * squares, axis=0)) > HEAVY_TAILS:
         middle = np.median(values, axis=0)  # (d,)
         robust = np.quantile(np.abs(values - middle), 0.9, axis=0) / 1.645  # the standard deviation of a Gaussian
         width = CLIP * np.where(robust > 0, robust, moments.std)
         steps.append(Clip(middle - width, middle + width))
     return steps
+
+
+def log_unit(sizes: np.ndarray) -> float:
+    """Return the unit of a log scale: the median, unless the largest one would be beyond all floats in it."""
+    return float(max(np.median(sizes), sizes.max() / WIDEST)) if len(sizes) else 1.0
 
 
 def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
@@ -381,8 +406,8 @@ def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray)
 
 def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
     """Return the factors of columns, 0 for constant ones: 1 where columns share a unit, 1 / scale where they cannot."""
-    low, high = np.quantile(scale[varies], [0.05, 0.95])
-    exponent = np.clip((np.log10(high / low) - ALIKE) / (UNLIKE - ALIKE), 0, 1)
+    low, high = np.log10(np.quantile(scale[varies], [0.05, 0.95]))
+    exponent = np.clip((high - low - ALIKE) / (UNLIKE - ALIKE), 0, 1)
     return np.where(varies, scale**-exponent, 0.0)  # (d,)
 
 
@@ -409,20 +434,34 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     n = data.shape[0]
     if rounding is None:
         rounding = rounding_of(data)
+    peak = column_peaks(data)  # (d,)
+    far = (peak > 0) & ((peak < 1 / SQUARED_SAFELY) | (peak > SQUARED_SAFELY))
+    unit = np.where(far, power_of_two(np.maximum(peak, np.finfo(float).tiny)), 1.0)  # (d,)
+    if far.any():
+        data = Columns(None, 1 / unit)(convert(data, np.float64))
     if is_tensor(data):
         data = data.double()
-        peak = data.abs().amax(dim=0)
-        return ColumnMoments(*to_host((data.mean(dim=0), data.std(dim=0, correction=0), peak)), rounding)
-    if not sparse.issparse(data):
+        mean, std = to_host((data.mean(dim=0), data.std(dim=0, correction=0)))
+    elif sparse.issparse(data):
+        values, columns, d = data.data.astype(np.float64), data.indices, len(peak)
+        mean = np.bincount(columns, values, d) / n
+        # What is stored lies so far from the mean, and every zero that is not lies at the mean's distance.
+        squares = np.bincount(columns, (values - mean[columns]) ** 2, d)
+        std = np.sqrt((squares + (n - np.bincount(columns, minlength=d)) * mean**2) / n)
+    else:
         mean = data.mean(axis=0, dtype=np.float64)
         std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
-        return ColumnMoments(mean, std, np.maximum(np.abs(data.max(axis=0)), np.abs(data.min(axis=0))), rounding)
-    peak = np.asarray(abs(data).max(axis=0).todense()).ravel().astype(np.float64)
-    scale = peak.max(initial=0.0) or 1.0  # squares of 1e200 or 1e-200 must not be lost
-    small = data.astype(np.float64) * (1 / scale)
-    mean = np.asarray(small.sum(axis=0)).ravel() / n  # (d,)
-    squares = np.asarray(small.multiply(small).sum(axis=0)).ravel() / n
-    return ColumnMoments(scale * mean, scale * np.sqrt(np.maximum(squares - mean**2, 0)), peak, rounding)
+    return ColumnMoments(unit * mean, unit * std, peak, rounding)
+
+
+def column_peaks(data: Table) -> np.ndarray:
+    """Return the largest absolute value of every column."""
+    if sparse.issparse(data):
+        data = abs(data.astype(np.float64))
+        return np.asarray(data.max(axis=0).todense()).ravel()  # (d,)
+    xp = array_namespace(data)
+    ends = to_host((xp.max(data, axis=0), xp.min(data, axis=0)))
+    return np.maximum(*(np.abs(end.astype(np.float64)) for end in ends))  # the least int8 has no positive twin
 
 
 def rounding_of(data: Table) -> float:
@@ -454,7 +493,7 @@ def kind_of(sample: Table, rows: Table) -> str:
 
 def links_rows(square: Table) -> bool:
     """Whether the columns of a square table are its rows: linked rows are linked back, or share neighbours."""
-    links = (sparse.csr_array(square) != 0).astype(np.float64)
+    links = sparse.csr_array(square != 0).astype(np.float64)
     links = links - links.multiply(sparse.eye_array(links.shape[0], format="csr"))
     n, n_links = links.shape[0], links.sum()
     if n_links == 0:

@@ -387,7 +387,12 @@ def concatenate_distances(distances: list[np.ndarray], gaps: bool) -> np.ndarray
 def check_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
     """Raise an error that names the view and the rows if any value is not a finite number."""
     with np.errstate(all="ignore"):
-        sums = data.double().sum(dim=1) if is_tensor(data) else np.asarray(data.sum(axis=1, dtype=np.float64)).ravel()
+        if is_tensor(data):
+            sums = data.double().sum(dim=1)
+        elif sparse.issparse(data):  # SciPy would add float32 up in float32
+            sums = np.asarray(data.astype(np.float64).sum(axis=1)).ravel()
+        else:
+            sums = data.sum(axis=1, dtype=np.float64)
     check_finite(name, sums, present, rows)
 
 

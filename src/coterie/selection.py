@@ -18,7 +18,6 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from coterie.arrays import precision_of
 from coterie.assignment import assign, kmeans_plusplus, lloyd, qr_centroids
@@ -26,7 +25,7 @@ from coterie.kernels import cpu
 from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
-from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
+from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
 
@@ -365,10 +364,9 @@ def top_directions(rows: np.ndarray, k: int) -> np.ndarray:
     n, width = rows.shape
     tall = n >= width
     square = rows.T @ rows if tall else rows @ rows.T  # the smaller of the two
-    size = len(square)
-    values, vectors = eigh(square.astype(np.float64), subset_by_index=[max(0, size - k), size - 1])
-    roots = inverse_roots(values[::-1])  # (k,)
-    directions = vectors[:, ::-1] * roots if tall else rows.T @ (vectors[:, ::-1] * roots**2)  # (width, k)
+    values, vectors = largest_eigenpairs(square.astype(np.float64), min(k, len(square)))
+    roots = inverse_roots(values)  # (k,)
+    directions = vectors * roots if tall else rows.T @ (vectors * roots**2)  # (width, k)
     return directions.astype(rows.dtype)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import eigh
 
-from coterie.arrays import array_namespace, convert, like, precision_of, to_host
+from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
 
@@ -112,13 +112,14 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     """
     n_graphs = len(weights)
     outer = to_host(outer)  # small enough to be solved faster there
-    scale = np.repeat(weights, outer.shape[0] // n_graphs)  # (G r,)
+    unit = power_of_two(weights.max())  # only shares count, and squares of 1e200 must not be lost
+    scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = eigh(outer * scale * scale[:, None])
     values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
     kept = values[:n_components]
     lengths = inverse_roots(kept) * (kept / max(values[0], np.finfo(float).tiny)) ** power  # (k,)
     rotation = vectors[:, :n_components] * lengths * scale[:, None]  # (G r, k)
-    return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), np.sqrt(values))
+    return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), unit * np.sqrt(values))
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,24 @@ def top_eigenpairs(
         found = filtered_subspace(convert(matrix, precision), count, start)
         if found is not None:
             return found
-    if not is_tensor(matrix):  # SciPy knows how to stop at the largest ones
-        values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
-        return Eigenpairs(values[::-1], vectors[:, ::-1])
+    if not is_tensor(matrix):
+        return Eigenpairs(*largest_eigenpairs(matrix, count))
     xp = array_namespace(matrix)
     values, vectors = xp.linalg.eigh(matrix)
     return Eigenpairs(xp.flip(values, axis=-1)[..., :count], xp.flip(vectors, axis=-1)[..., :count])
+
+
+def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
+
+    LAPACK knows how to stop at the largest ones, but where an eigenvalue comes very often, as in a graph of many
+    pieces, it may find fewer of them than there are, and does not say so. Then all are asked for.
+    """
+    size = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
+    if len(values) < count:
+        values, vectors = eigh(matrix, driver="evd")
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:

@@ -132,15 +132,16 @@ def gaussian(distances, bandwidth, weights):
             weights[i, :] = 0
             continue
         sigma = bandwidth if bandwidth > 0 else total_distance / known
+        width = 2 * sigma * sigma  # zero also where sigma is too small to square
         total = 0.0
         for t in range(q):
             excess = distances[i, t] - nearest
             if excess == 0:
                 weight = 1.0
-            elif sigma == 0:
+            elif width == 0:
                 weight = 0.0
             else:
-                weight = np.exp(-excess / (2 * sigma * sigma))
+                weight = np.exp(-excess / width)
             weights[i, t] = weight
             total += weight
         for t in range(q):

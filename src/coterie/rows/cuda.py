@@ -100,10 +100,12 @@ def upload(array: np.ndarray, device: Any) -> Any:
     import torch
 
     device = torch.device(device)
-    if device.type != "cuda":
-        return torch.as_tensor(np.ascontiguousarray(array), device=device)
+    if not array.dtype.isnative:  # torch knows one order of bytes
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch hardly knows them
         array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
+    if device.type != "cuda":
+        return torch.as_tensor(np.require(array, requirements=["C", "W"]), device=device)  # torch wants to be let in
     with borrowed_stream(device) as stream, torch.cuda.stream(stream):
         staged = torch.from_numpy(array) if array.flags.writeable else None
         if staged is None or not staged.is_pinned():  # the card can fetch pinned memory by itself, and no other

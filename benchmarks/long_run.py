@@ -1,0 +1,121 @@
+"""An hour of fits, predictions, saves and loads of varying size: memory must not grow.
+
+    python benchmarks/long_run.py --minutes 60
+
+Every half minute the garbage is collected, freed memory is given back to the system, and the process's resident memory
+is written down. The first quarter is left out: code is compiled and caches are filled then. The result is one line of
+benchmarks/results/long_run.jsonl with the samples, the slope of a straight line through them, and the verdict.
+"""
+
+import argparse
+import ctypes
+import gc
+import os
+import sys
+import tempfile
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import psutil
+from scipy import sparse
+
+import coterie
+from coterie import GuidedCoTraining
+from coterie.bench.measure import machine, source_hash
+from coterie.bench.records import append_record
+from coterie.datasets import make_views
+from coterie.kernels import _numba
+
+HERE = Path(__file__).resolve().parent
+WARM_UP = 0.25  # share of the samples that are left out
+ALLOWED = 0.03  # growth in an hour, as a share of what is in use
+
+
+def one_cycle(rng, folder):
+    """Fit rows of some size and kind, predict, save, load and predict again."""
+    n, k = int(rng.integers(100, 4000)), int(rng.integers(2, 12))
+    widths = rng.integers(2, 80, size=rng.integers(1, 4)).tolist()
+    data = make_views(n, k, n_columns=widths, random_state=int(rng.integers(2**31)))
+    views = {name: as_kind(view, rng.integers(4)) for name, view in data.views.items()}
+    settings = [{}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777}]
+    more = settings[rng.integers(len(settings))]
+    model = GuidedCoTraining(k, n_landmarks=min(n, int(rng.integers(50, 500))), n_init=2, random_state=0, **more)
+    model.fit(views)
+    path = coterie.save(model, folder / "model.coterie")
+    again = coterie.load(path).predict(views)
+    if not (again == model.labels_).all():
+        raise AssertionError("A loaded model predicts other labels.")
+
+
+def as_kind(view, kind):
+    if kind == 0:
+        return sparse.csr_array(np.where(view > 0.5, view, 0))
+    return view.astype(["float32", "float64", "float16"][kind - 1])
+
+
+def sample(started, cycles):
+    """Return what is in use, once all that can be given back is given back."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return {
+        "minutes": round((time.perf_counter() - started) / 60, 2),
+        "cycles": cycles,
+        "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
+        "python_mb": round(tracemalloc.get_traced_memory()[0] / 2**20, 2),
+        "threads": threading.active_count(),
+        "compiled": sum(len(getattr(kernel, "signatures", ())) for kernel in vars(_numba).values()),
+        "objects": len(gc.get_objects()),
+    }
+
+
+def slope_of(samples, name):
+    """Return how much a number grows in an hour, by a straight line through the samples behind the warm-up."""
+    kept = samples[int(WARM_UP * len(samples)) :]
+    minutes, values = (np.array([line[key] for line in kept]) for key in ("minutes", name))
+    return 60 * float(np.polyfit(minutes, values, 1)[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--every", type=float, default=30, help="seconds between samples")
+    parser.add_argument("--trace", action="store_true", help="also count what Python allocates, which is slow")
+    parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
+    args = parser.parse_args()
+    if args.trace:
+        tracemalloc.start()
+    rng = np.random.default_rng(0)
+    started = time.perf_counter()
+    samples, cycles = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        while time.perf_counter() - started < 60 * args.minutes:
+            one_cycle(rng, Path(folder))
+            cycles += 1
+            if time.perf_counter() - started >= args.every * (len(samples) + 1):
+                samples.append(sample(started, cycles))
+                print(samples[-1], flush=True)
+    growth = slope_of(samples, "rss_mb")
+    share = growth / samples[-1]["rss_mb"]
+    record = {
+        "minutes": args.minutes,
+        "cycles": cycles,
+        "growth_mb_an_hour": round(growth, 2),
+        "growth_share_an_hour": round(share, 4),
+        "flat": bool(share < ALLOWED),
+        "python_growth_mb_an_hour": round(slope_of(samples, "python_mb"), 2) if args.trace else None,
+        "arena_max": os.environ.get("MALLOC_ARENA_MAX"),
+        "samples": samples,
+        "code": {"version": coterie.__version__, "source": source_hash()},
+        "machine": machine(),
+    }
+    print({key: value for key, value in record.items() if key != "samples"})
+    if not args.dry:
+        append_record(HERE / "results" / "long_run.jsonl", record)
+    sys.exit(not record["flat"])
+
+
+if __name__ == "__main__":
+    main()
