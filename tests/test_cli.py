@@ -548,6 +548,79 @@ def test_what_is_wrong_is_said_in_one_line(folder):
     assert debug.splitlines()[-1].startswith("error: There is no file none.npy")
 
 
+# What is wrong with a file: the views that a command is given, and the file that must be named.
+BAD_VIEWS = {
+    "missing": (["pixels=none.npy"], "none.npy"),
+    "empty": (["pixels=empty.parquet"], "empty.parquet"),
+    "truncated": (["pixels=cut.npz"], "cut.npz"),
+    "truncated parquet": (["pixels=cut.parquet"], "cut.parquet"),
+    "wrong extension": (["pixels=really_npy.csv"], "really_npy.csv"),
+    "unknown extension": (["pixels=pixels.xyz"], "pixels.xyz"),
+    "other row counts": (["pixels.npy", "hog=short.npy"], "short.npy has 5 rows, but pixels.npy has 240"),
+    "duplicate ids": (["pixels=once.csv", "hog=twice.csv", "--id-column", "id"], "twice.csv has the row id 'u' more"),
+    "mixed types": (["pixels=mixed.csv"], "mixed.csv"),
+    "mixed types in parquet": (["pixels=mixed.parquet"], "mixed.parquet: column 'b'"),
+}
+BAD_MODELS = ("none.coterie", "empty.coterie", "cut.coterie", "noise.coterie", "hog.parquet", "bare")
+
+# Runs commands one after the other, as a shell would, each as if the process were its own.
+SEVERAL = """
+import json, sys
+from coterie.cli import main
+
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["coterie", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        print("exit", end.code, file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def bad_folder(folder):
+    run("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+    bad_files()
+    pd.DataFrame({"a": [1.0, 2], "b": ["x", "y"]}).to_parquet("mixed.parquet")
+    before = sorted(os.listdir())
+    yield folder
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize("kind", BAD_VIEWS)
+def test_a_bad_file_as_a_shell_sees_it(kind, bad_folder):
+    views, said = BAD_VIEWS[kind]
+    command = [*COTERIE, "fit", *views, "-k", "3", "--labels", "out.csv", "--model", "out.coterie"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+
+
+@pytest.mark.parametrize("command", ["predict", "describe", "compare", "suggest-k", "convert"])
+def test_bad_files_of_every_command(command, bad_folder):
+    """In one process for each command: most of the time would be that of their starts."""
+    given = {"predict": ["m.coterie"], "compare": ["-k", "3"]}.get(command, [])
+    asked = {} if command == "describe" else {tuple(views): said for views, said in BAD_VIEWS.values()}
+    commands = [[command, *given, *views, *(["out.h5"] if command == "convert" else [])] for views in asked]
+    wanted = list(asked.values())
+    if command in ("predict", "describe"):
+        commands += [[command, model, *(["pixels.npy"] if command == "predict" else [])] for model in BAD_MODELS]
+        wanted += BAD_MODELS
+    commands.append([*commands[-1], "--debug"])
+    code = [sys.executable, "-c", SEVERAL, json.dumps(commands)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    *plain, debug = done.stderr.removesuffix("exit 2\n").split("exit 2\n")
+    for said, heard in zip(wanted, plain, strict=True):
+        (line,) = heard.splitlines()
+        assert line.startswith("error: ")
+        assert said in line
+    assert debug.startswith("Traceback")
+    assert debug.splitlines()[-1] == plain[-1].strip()
+
+
 def test_faults_of_our_own_are_told_from_bad_input():
     code, said = judge(RuntimeError("this\ncannot be"))
     assert code == 1
