@@ -394,6 +394,7 @@ def odd_settings(draw, n, n_views):
         "device": lambda: draw.choice(("cpu", "torch")),
         "block_size": lambda: draw.choice((1, 2, 7, n, 10_000)),
         "n_jobs": lambda: draw.choice((1, 2, -1, None, -100)),
+        "memory_limit": lambda: draw.choice(("1 GB", 2**30, 10)),
     }
     eager = draw.choice((0.0, 0.1, 0.1, 0.3, 0.6))
     chosen = {name: value() for name, value in odd.items() if draw.random() < eager}
