@@ -251,6 +251,7 @@ def open_store(path: Path, key: str | None, columns: Columns = None, id_column: 
     whole = [field.name for field in fields if field.dtype.kind != "f" and not field.is_list]
     gaps = [np.dtype(np.float64)] if file.with_gaps(whole) else []  # which only floats have a value for
     dtype = np.result_type(*gaps, *{field.dtype for field in fields})
+    starts = np.concatenate([[0], np.cumsum(lengths)])
     return SegmentStore(
         where=str(path),
         shape=check_shape((sum(lengths), sum(field.width for field in fields)), str(path)),
@@ -258,8 +259,8 @@ def open_store(path: Path, key: str | None, columns: Columns = None, id_column: 
         columns=tuple(name for field in fields for name in field.names),
         ids=ids,
         types=", ".join(f"{name} {schema.field(name).type}" for name in names),
-        starts=np.concatenate([[0], np.cumsum(lengths)]),
-        cursors=Lazy(Cursors, ReadSegment(file, fields, dtype)),
+        starts=starts,
+        cursors=Lazy(Cursors, ReadSegment(file, fields, dtype), starts, len(fields) * dtype.itemsize),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from coterie.formats.tables import Lazy, Store
 
 KEEP_BYTES = 32 << 20  # of each segment that is being read, so that threads may be a little out of step
 BLOCK_BYTES = 8 << 20  # that are decoded at a time
+OPEN_BYTES = 256 << 20  # of segments that are open at a time
 
 # A segment's number -> its rows, block by block.
 Segments = Callable[[int], Iterator[np.ndarray]]
@@ -22,8 +24,9 @@ Segments = Callable[[int], Iterator[np.ndarray]]
 class Cursor:
     """Reads one segment forward and keeps the last blocks; a step back begins the segment again."""
 
-    def __init__(self, segments: Segments, number: int) -> None:
+    def __init__(self, segments: Segments, number: int, n_rows: int) -> None:
         self._open = lambda: segments(number)
+        self._n_rows = n_rows
         self._lock = threading.Lock()
         self._restart()
 
@@ -58,6 +61,9 @@ class Cursor:
     def _keep(self, block: np.ndarray) -> None:
         self._kept.append(block)
         self._end += len(block)
+        if self._end == self._n_rows:
+            self._blocks = iter(())  # whoever read them holds on to much of what it has decoded
+            release_memory()
         while len(self._kept) > 1 and sum(kept.nbytes for kept in self._kept) > KEEP_BYTES:
             self._first += len(self._kept.popleft())
 
@@ -70,21 +76,33 @@ def copy_overlap(block: np.ndarray, position: int, out: np.ndarray, start: int) 
 
 
 class Cursors:
-    """The segments that are being read."""
+    """The segments that are being read.
 
-    def __init__(self, segments: Segments) -> None:
+    As many are open as threads may be at, fewer where they are large: the one that was used last and the one before it
+    at least.
+    """
+
+    def __init__(self, segments: Segments, starts: np.ndarray, row_bytes: int) -> None:
         self._segments = segments
+        self._lengths = np.diff(starts)  # (s,)
+        segment_bytes = int(self._lengths.max(initial=1)) * row_bytes
         self._lock = threading.Lock()
         self._open: OrderedDict[int, Cursor] = OrderedDict()
-        self._most = 4 + (os.cpu_count() or 1)
+        self._most = int(np.clip(OPEN_BYTES // max(segment_bytes, 1), 2, 4 + (os.cpu_count() or 1)))
 
     def __getitem__(self, number: int) -> Cursor:
         with self._lock:
-            cursor = self._open.pop(number, None) or Cursor(self._segments, number)
+            cursor = self._open.pop(number, None) or Cursor(self._segments, number, int(self._lengths[number]))
             self._open[number] = cursor  # the last used is last
             if len(self._open) > self._most:
                 self._open.popitem(last=False)
             return cursor
+
+
+def release_memory() -> None:
+    """Let pyarrow give back what it keeps for later, if it is there."""
+    if (arrow := sys.modules.get("pyarrow")) is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True, kw_only=True)

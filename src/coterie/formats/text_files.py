@@ -224,7 +224,7 @@ def open_store(path: Path, key: str | None, columns: Columns = None, id_column: 
         columns=tuple(names) if file.has_names else None,
         ids=None if id_name is None else Lazy(file.column, id_name),
         starts=file.starts,
-        cursors=Lazy(Cursors, ReadSegment(file, tuple(names))),
+        cursors=Lazy(Cursors, ReadSegment(file, tuple(names)), file.starts, 8 * len(names)),
     )
     store.read(0, 1)  # text in the first rows is an error now, not in the middle of a fit
     return store

@@ -120,7 +120,7 @@ def chunked(store: ArrayStore, chunk_rows: int) -> Store:
         columns=store.columns,
         ids=store.ids,
         starts=starts,
-        cursors=Lazy(Cursors, ReadChunks(store, starts)),
+        cursors=Lazy(Cursors, ReadChunks(store, starts), starts, store.shape[1] * store.dtype.itemsize),
     )
 
 
