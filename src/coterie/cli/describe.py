@@ -9,7 +9,7 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.predict import ModelArgument
 from coterie.cli.session import Voice, cell
-from coterie.cli.start import quick_imports
+from coterie.cli.start import import_estimator, quick_imports
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,6 +38,7 @@ def describe(
     * `coterie describe digits.coterie --toml` writes what `coterie fit --config` reads, to repeat the fit.
     """
     with quick_imports():
+        import_estimator()
         from coterie.saving import describe_file
 
     found = {"command": "describe", "model": str(model), **describe_file(model)}

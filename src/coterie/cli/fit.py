@@ -10,7 +10,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice, cell
-from coterie.cli.start import import_ahead, quick_imports
+from coterie.cli.start import import_ahead, import_estimator, quick_imports
 from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, stream_rows, write_rows
 
 if TYPE_CHECKING:
@@ -99,9 +99,10 @@ def fit(
     * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than memory has room for, and goes on where it was when it is run again.
     """  # noqa: E501
     voice = Voice.of(ctx)
-    opened = open_files(views, id_column)  # before the slow imports, so that bad files are told at once
     with quick_imports():
-        estimator = opt.make_model(ctx.params)
+        opened = open_files(views, id_column)  # before the slow imports, so that bad files are told at once
+        import_estimator()
+    estimator = opt.make_model(ctx.params)
     import_ahead("sklearn.cluster")
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
     check_one_column(labels, confidence)

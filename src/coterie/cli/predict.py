@@ -13,7 +13,7 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.fit import Confidence, Embedding, LabelsFile, read_target, show_rest
 from coterie.cli.session import Voice, cell
-from coterie.cli.start import quick_imports
+from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import Columns, check_one_column, check_outputs, match_files, scores, stream_rows
 
 if TYPE_CHECKING:
@@ -51,11 +51,12 @@ def predict(
 
     * `coterie predict digits.coterie pixels=more.npy --labels more.parquet --confidence --embedding more.npz`
     """
-    from coterie.formats import open_views
-
     voice = Voice.of(ctx)
-    files = open_views(list(views), id_column=id_column)
     with quick_imports():
+        from coterie.formats import open_views
+
+        files = open_views(list(views), id_column=id_column)
+        import_estimator()
         from coterie.saving import load
     estimator = load(model)
     if device is not None:

@@ -160,9 +160,17 @@ class Voice:
         if not self.quiet:
             typer.echo(line, err=True)
 
+    @property
+    def silent(self) -> bool:
+        """Whether no bar is shown: then nothing is imported for it either."""
+        return self.quiet or self.verbose or not sys.stderr.isatty()
+
     @contextmanager
     def bar(self, what: str) -> Iterator[None]:
         """Show on a terminal which stage the work inside is in, and of every pass over rows how far it is."""
+        if self.silent:
+            yield
+            return
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         from coterie.progress import listening
@@ -189,6 +197,9 @@ class Voice:
     @contextmanager
     def steps(self, what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
         """Show a bar on a terminal; yields a function that takes the steps that are done and what is being done."""
+        if self.silent:
+            yield lambda done, words: None
+            return
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -200,8 +211,7 @@ class Voice:
         from rich.console import Console
         from rich.progress import Progress
 
-        silent = self.quiet or self.verbose or not sys.stderr.isatty()
-        return Progress(*columns, console=Console(stderr=True), transient=True, disable=silent)
+        return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def console() -> Console:

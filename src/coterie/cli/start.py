@@ -12,23 +12,31 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
+# What SciPy and scikit-learn import at their tops and use in few places.
+SELDOM = ("numpy.f2py", "numpy.testing", "scipy.stats")
+
 _lock = threading.RLock()
 
 
 @contextmanager
 def quick_imports() -> Iterator[None]:
     """Import what is imported inside in less time: for a process that is the command's own."""
-    # scikit-learn imports both at its top. The first it uses in few places, the second, where it is there, in none.
-    import_later("scipy.stats")
     # Modules are made to stay: to look for rubbish among them takes a sixth of the time of their imports.
     gc.disable()
     try:
-        with hidden("pandas"):
-            import_module("sklearn.base")
+        for name in SELDOM:
+            import_later(name)
         yield
     finally:
         gc.enable()
         gc.freeze()
+
+
+def import_estimator() -> None:
+    """Import what fits and predicts; scikit-learn imports pandas, too, and does nothing with it."""
+    with hidden("pandas"):
+        import_module("sklearn.base")
+    import_module("coterie.estimator")
 
 
 @contextmanager
@@ -66,6 +74,9 @@ def import_later(name: str) -> None:
     module = module_from_spec(spec)
     module.__class__ = Later
     sys.modules[name] = module
+    package, _, last = name.rpartition(".")
+    if package:
+        setattr(sys.modules[package], last, module)
 
 
 class Later(ModuleType):

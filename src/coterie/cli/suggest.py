@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice
-from coterie.cli.start import import_ahead, quick_imports
+from coterie.cli.start import import_ahead, import_estimator, quick_imports
 from coterie.cli.tables import open_files
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ def suggest(
     * `coterie suggest-k pixels.npy hog.parquet --max 20 --json`
     """
     voice = Voice.of(ctx)
-    opened = open_files(views, id_column)
     with quick_imports():
+        opened = open_files(views, id_column)
+        import_estimator()
         from coterie import suggest_k
     import_ahead("sklearn.cluster")
     settings = opt.estimator_settings(ctx.params)
