@@ -17,6 +17,7 @@ Thing = TypeVar("Thing")
 __all__ = [
     "array_namespace",
     "convert",
+    "is_dask",
     "like",
     "map_arrays",
     "power_of_two",
@@ -68,8 +69,19 @@ def stack(parts: Sequence[Any]) -> Any:
 
 
 def to_host(thing: Thing) -> Thing:
-    """Return an array, or a dataclass, tuple, list or dict of arrays, with every tensor as a NumPy array."""
-    return map_arrays(thing, lambda array: array.cpu().numpy() if is_tensor(array) else array)
+    """Return an array, or a dataclass, tuple, list or dict of arrays, as NumPy arrays: tensors, and Dask's."""
+
+    def move(array: Any) -> Any:
+        if is_tensor(array):
+            return array.cpu().numpy()
+        return array.compute() if is_dask(array) else array
+
+    return map_arrays(thing, move)
+
+
+def is_dask(table: Any) -> bool:
+    """Whether a table is a Dask collection; Dask itself is not imported to find out."""
+    return type(table).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(table, "compute")
 
 
 def to_device(thing: Thing, device: Any) -> Thing:

@@ -186,7 +186,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Cluster of every row.
+        Cluster of every row. It, ``confidence_`` and ``embedding_`` are tensors or Dask arrays where the views are.
     n_clusters_ : int
         Number of clusters.
     k_suggestion_ : KSuggestion
@@ -343,9 +343,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Parameters
         ----------
         X : array, frame, or a list, tuple or dict of them
-            Tables with the same rows, one per view: NumPy arrays, SciPy sparse matrices, pandas or polars frames. A
-            single table is one view, or several with ``views=``. A row that is NaN throughout a view lacks it; frames
-            with different indexes are matched by index.
+            Tables with the same rows, one per view: NumPy arrays, SciPy sparse matrices, pandas or polars frames, Dask
+            arrays or dataframes. A single table is one view, or several with ``views=``. A row that is NaN throughout
+            a view lacks it; frames with different indexes are matched by index, Dask's by position.
         y : ignored
 
         Returns
@@ -374,9 +374,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 )
             row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
-                self._assign(training.rows, row_map, k, rng)
+                asked_labels = self._assign(training.rows, row_map, k, asked, rng)
             with progress.stage("explanation"):
-                asked_labels = self.labels_[asked]
                 self._view_places = view_places(asked_block, asked_labels, row_map, k)
                 self.cluster_agreement_ = cluster_agreement(asked_block, asked_labels, row_map, self._view_places)
             if self.measure_stability is True or (self.measure_stability == "auto" and views.device is None):
@@ -406,7 +405,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n,)
         """
-        return self._map_rows(X, lambda rows: assign(rows, self.cluster_centers_).labels)
+        check_is_fitted(self)
+        centroids = self.cluster_centers_  # and not self, which may be large, to wherever the rows are
+        return self._map_rows(X, lambda rows: assign(rows, centroids).labels)
 
     def confidence(self, X: Any) -> np.ndarray:
         """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
@@ -419,7 +420,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n,)
         """
-        return self._map_rows(X, lambda rows: assign(rows, self.cluster_centers_).confidence)
+        check_is_fitted(self)
+        centroids = self.cluster_centers_  # and not self, which may be large, to wherever the rows are
+        return self._map_rows(X, lambda rows: assign(rows, centroids).confidence)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: their place in the augmented view, each of length one.
@@ -480,9 +483,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         -------
         ndarray of shape (n, n_views)
         """
+        check_is_fitted(self)
+        places = self._view_places
 
         def ask(row_map: RowMap, block: RawRows) -> np.ndarray:
-            return ask_views(row_map.graph_map.connect(block.views, block.first_row), row_map, self._view_places)
+            return ask_views(row_map.graph_map.connect(block.views, block.first_row), row_map, places)
 
         return self._collect(X, ask)
 
@@ -582,9 +587,13 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         limit = self.memory_limit
         if limit is not None:
             limit = check_bytes(owner, "memory_limit", limit, low=RESERVED_BYTES)
-        if views.device is not None and (limit is not None or self.work_dir is not None):
+        if limit is not None or self.work_dir is not None:
             name = "memory_limit" if limit is not None else "work_dir"
-            refuse(owner, name, f'None with device={self.device!r}: files are for device="cpu"', getattr(self, name))
+            if views.on_dask:
+                refuse(owner, name, "None with Dask collections: a cluster has limits of its own", getattr(self, name))
+            if views.device is not None:
+                allowed = f'None with device={self.device!r}: files are for device="cpu"'
+                refuse(owner, name, allowed, getattr(self, name))
         seed = int(check_random_state(self.random_state).randint(2**31))
         with workplace(self.work_dir, limit, partial(self._describe_job, views), seed) as (place, seed):
             yield place, np.random.default_rng(seed)
@@ -792,11 +801,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             n_threads=count_threads(self.n_jobs),
         )
 
-    def _assign(self, rows: Rows, row_map: RowMap, k: int, rng: np.random.Generator) -> None:
-        bounds = row_map.graph_map.bounds
-        rows = rows.replace(lambda block: unit_embedding(block, row_map.basis, bounds))  # blocks of (b, k)
+    def _assign(self, rows: Rows, row_map: RowMap, k: int, asked: np.ndarray, rng: np.random.Generator) -> Any:
+        """Cut the embedding into clusters; return the labels of some rows."""
+        rows = rows.replace(partial(unit_embedding, basis=row_map.basis, bounds=row_map.graph_map.bounds))  # (b, k)
         self.cluster_centers_ = fit_centroids(rows, k, method=self.assign_labels, n_init=self.n_init, rng=rng)
-        found = rows.map(lambda block: assign(block, self.cluster_centers_))
+        found = rows.map(partial(assign, centroids=self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
         census = merge_censuses(found.each(partial(count_clusters, n_clusters=k)))
@@ -804,6 +813,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self._warn_of_oddities(rows, census)
         if self.store_embedding:
             self.embedding_ = rows.collect(lambda block: block)
+        return found.take(asked).labels
 
     def _measure_stability(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,12 +14,15 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import array_namespace, to_host
+from coterie.arrays import array_namespace, is_dask, to_host
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
 from coterie.rows.cuda import CudaRows
+from coterie.rows.dask import DaskRows
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
+from coterie.rows.partitions import DaskTable, in_rows, partitions
+from coterie.rows.tasks import Named
 from coterie.rows.work_folder import WorkFolder, open_work_folder
 from coterie.views import RowRange, View, Views, lies_on_gpu
 
@@ -73,6 +77,8 @@ def workplace(
 
 def rows_of(views: Views, size: int | None, n_threads: int) -> Rows:
     """Return the views' raw rows in blocks of the given size, None for one that suits the place."""
+    if views.on_dask:
+        return partitioned_rows(views, size or block_size(views.n_rows))
     if views.device is not None:
         return CudaRows(row_ranges(views, size or device_block_size(views)), n_rows=views.n_rows)
     return MemoryRows(row_ranges(views, size or block_size(views.n_rows)), n_rows=views.n_rows, n_threads=n_threads)
@@ -81,6 +87,52 @@ def rows_of(views: Views, size: int | None, n_threads: int) -> Rows:
 def row_ranges(views: Views, size: int) -> list[RowRange]:
     """Return all rows as ranges of the given size."""
     return [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
+
+
+def partitioned_rows(views: Views, size: int) -> DaskRows:
+    """Return the rows of Dask collections, in blocks of the given size within every partition."""
+    tables = [view.data for view in views if isinstance(view.data, DaskTable)]
+    sizes = tables[0].sizes  # (P,)
+    named = Named("open")
+    own = [Part(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
+    firsts = np.cumsum([0, *sizes])
+    open_rows = partial(open_partition, own=own, size=size, device=tables[0].device)
+    parts = [
+        named(open_rows, chunks, int(firsts[number]), int(sizes[number]))
+        for number, chunks in enumerate(partitions(tables))
+        if sizes[number]
+    ]
+    return DaskRows(parts, sizes, tables[0].device)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a worker must know of a view besides its chunk."""
+
+    name: str
+    may_lack: bool
+    given: bool  # whether there is a chunk at all: new rows may lack a view
+    n_columns: int
+
+
+def open_partition(
+    chunks: list[Any], first: int, n_rows: int, *, own: list[Part], size: int, device: Any
+) -> list[RowRange]:
+    """Return a partition's chunks, on a worker, as ranges of raw rows; ``first`` is the number of its first row."""
+    waiting = iter(chunks)
+    views = []
+    for part in own:
+        if not part.given:
+            views.append(View(part.name, np.zeros((0, 0)), None, np.full(n_rows, -1)))
+            continue
+        data = in_rows(next(waiting))
+        if data.shape != (n_rows, part.n_columns):
+            raise ValueError(
+                f"View {part.name!r}: the partition of rows {first} to {first + n_rows - 1} has shape {data.shape} "
+                f"instead of {(n_rows, part.n_columns)}. Its Dask collection says otherwise than it is."
+            )
+        views.append(View(part.name, data, may_lack=part.may_lack))
+    return [replace(rows, origin=first) for rows in row_ranges(Views(tuple(views), device=device), size)]
 
 
 def block_size(n_rows: int) -> int:
@@ -110,6 +162,8 @@ def place_views(views: Views, device: Any) -> Views:
 
     "auto" is the GPU that a view lies on, and the cores where none does.
     """
+    if views.on_dask:
+        return place_partitions(views, device)
     homes = {str(view.data.device) for view in views if is_tensor(view.data)}
     if len(homes) > 1:
         raise ValueError(f"The views lie on different devices: {', '.join(sorted(homes))}. Bring them to one of them.")
@@ -118,6 +172,20 @@ def place_views(views: Views, device: Any) -> Views:
     if device == "cpu":
         return replace(views, views=tuple(replace(view, data=to_host(view.data)) for view in views))
     return replace(views, device=check_device(device))
+
+
+def place_partitions(views: Views, device: Any) -> Views:
+    """Return the views of Dask collections with the device that each worker brings its rows to.
+
+    This process need not have such a device: what it makes of samples and sums are tensors in its memory.
+    """
+    if device in ("auto", "cpu"):
+        return views
+    here = check_device("torch")
+    device = here if device == "torch" else str(device)
+    tables = [DaskTable(v.data.array, device) if isinstance(v.data, DaskTable) else v.data for v in views]
+    placed = tuple(replace(view, data=table) for view, table in zip(views, tables, strict=True))
+    return replace(views, views=placed, device=here)
 
 
 def check_device(device: Any) -> str:
@@ -135,8 +203,10 @@ def check_device(device: Any) -> str:
 
 
 def as_given(found: Any, X: Any) -> Any:
-    """Return rows in the kind of array that X holds on a GPU (torch, CuPy, JAX) or as tensors; else as NumPy arrays."""
+    """Return rows in the kind of array that X holds: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
     tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
+    if any(map(is_dask, tables)):
+        return found
     given = next((table for table in tables if is_tensor(table) or lies_on_gpu(table)), None)
     if given is None:
         return to_host(found)
@@ -159,6 +229,8 @@ def explain_memory(views: Views) -> Iterator[None]:
             raise
         import torch
 
+        if views.on_dask:
+            raise MemoryError(f"A worker's GPU does not do for its rows: {error}. Make partitions smaller.") from error
         _, whole = torch.cuda.mem_get_info(views.device)
         message = str(error).split(". ")[1]  # how much was asked for
     else:

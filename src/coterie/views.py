@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from coterie.arrays import like, to_host
+from coterie.arrays import is_dask, like, to_host
 from coterie.kernels import is_tensor
 from coterie.preparation import Table
 from coterie.rows.cuda import upload
+from coterie.rows.partitions import DaskTable, align_tables, as_dask_table, fetch_rows
 
 # Frames of these libraries are recognised by the module they come from, so that neither need be imported.
 FRAME_LIBRARIES = ("pandas", "polars", "modin")
@@ -133,8 +134,21 @@ class Views(Sequence[View]):
 
     def take(self, rows: np.ndarray) -> Views:
         """Return the given rows as views in memory."""
+        if self.on_dask:
+            return self._fetched(rows).take(np.arange(len(rows)))
         ids = None if self.ids is None else self.ids[rows]
         return Views(tuple(view.take(rows) for view in self.views), ids, self.device)
+
+    @property
+    def on_dask(self) -> bool:
+        """Whether the rows are the partitions of Dask collections."""
+        return any(isinstance(view.data, DaskTable) for view in self.views)
+
+    def _fetched(self, rows: np.ndarray) -> Views:
+        """Return the given rows of Dask collections as views in memory: one pass over all of them together."""
+        tables = fetch_rows([view.data for view in self.views], rows)
+        views = tuple(replace(view, data=data) for view, data in zip(self.views, tables, strict=True))
+        return replace(self, views=views)
 
     def read_view(self, number: int, rows: slice | np.ndarray) -> ViewBlock:
         """Return the given rows of one view."""
@@ -173,10 +187,11 @@ class RowRange:
     source: Views
     first_row: int
     stop: int
+    origin: int = 0  # number of the source's first row, where the source is a part of all rows
 
     def read(self) -> RawRows:
         """Return the rows of every view."""
-        return RawRows(self.first_row, self.source.read(slice(self.first_row, self.stop)))
+        return RawRows(self.origin + self.first_row, self.source.read(slice(self.first_row, self.stop)))
 
 
 def without_nan_rows(block: ViewBlock) -> ViewBlock:
@@ -226,6 +241,8 @@ def as_views(X: Any, groups: Any = None) -> Views:
         raise ValueError("No views: X is empty. Pass at least one 2-D array.")
     lone = len(tables) == 1 and "X" in tables
     views = [_as_view(name, table, lone) for name, table in tables.items()]
+    if any(isinstance(view.data, DaskTable) for view in views):
+        return _align_partitions(views)
     if all(is_file_table(view.data) for view in views):
         return _align_files(views, [view.data for view in views])
     return _align(views, [_row_ids(table) for table in tables.values()])
@@ -269,7 +286,7 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
         raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
     found = as_views(given)
     by_name = {view.name: view for view in found}
-    absent = np.full(found.n_rows, -1)
+    absent = np.broadcast_to(-1, found.n_rows)
     views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
     return Views(views, found.ids)
 
@@ -390,13 +407,13 @@ def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
         if isinstance(groups, Mapping)
         else ((f"view{number}", group) for number, group in enumerate(groups))
     )
-    if not _is_frame(X) and not sparse.issparse(X):
+    if not _is_frame(X) and not sparse.issparse(X) and not is_dask(X):
         X = np.asarray(X)
     return {str(name): _select_columns(X, str(name), group) for name, group in named}
 
 
 def _select_columns(X: Any, name: str, group: Any) -> Any:
-    names = list(X.columns) if _is_frame(X) else None
+    names = list(X.columns) if _is_frame(X) or hasattr(X, "columns") else None
     if isinstance(group, str):
         group = [group]
     by_name = isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(c, str) for c in group)
@@ -429,7 +446,7 @@ def _as_view(name: str, table: Any, lone: bool) -> View:
     label = "X" if lone else f"View {name!r}"
     columns = tuple(str(c) for c in table.columns) if getattr(table, "columns", None) is not None else None
     table = _unmapped(name, table)
-    data = table if is_file_table(table) else _as_table(label, table)
+    data = table if is_file_table(table) else _as_dask_table(label, table) or _as_table(label, table)
     if data.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {data.ndim}D array instead: {label} has shape {data.shape}. "
@@ -446,7 +463,7 @@ def _as_view(name: str, table: Any, lone: bool) -> View:
             f"{label}: found array with 0 feature(s) (shape={data.shape}) while a minimum of 1 is "
             "required. Leave the view out."
         )
-    if is_file_table(data):  # there is no end to looking at all of it now
+    if is_file_table(data) or isinstance(data, DaskTable):  # there is no end to looking at all of it now
         return View(name, data, columns, may_lack=not data.is_sparse and data.dtype.kind == "f")
     return View(name, data, columns, _positions_of_present_rows(data))
 
@@ -500,6 +517,16 @@ def _as_table(label: str, table: Any) -> Table:
             f"{label} holds values that are not numbers ({error}). "
             "Encode text and categories as numbers first, or leave those columns out."
         ) from error
+
+
+def _as_dask_table(label: str, table: Any) -> DaskTable | None:
+    """Return a Dask collection as a table; None for all else."""
+    if not is_dask(table):
+        return None
+    found = as_dask_table(table)
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"{label} holds {found.dtype}. Turn its columns into real numbers, or leave them out.")
+    return found
 
 
 def _frame_values(table: Any) -> np.ndarray:
@@ -591,6 +618,20 @@ def _align_files(views: list[View], tables: list[Any]) -> Views:
 
     ids, positions = match_rows(tables)
     return Views(tuple(replace(view, positions=rows) for view, rows in zip(views, positions, strict=True)), ids)
+
+
+def _align_partitions(views: list[View]) -> Views:
+    """Check that Dask collections have the same rows, and bring them to the same partitions."""
+    own = next(view.name for view in views if isinstance(view.data, DaskTable))
+    for view in views:
+        if not isinstance(view.data, DaskTable):
+            raise ValueError(
+                f"View {own!r} is a Dask collection, but view {view.name!r} is not. Pass all views as Dask "
+                "collections: dask.array.from_array turns an array into one."
+            )
+    found = _align(views, [None] * len(views))
+    tables = align_tables([view.data for view in found])
+    return Views(tuple(replace(view, data=table) for view, table in zip(found, tables, strict=True)))
 
 
 def _align_by_id(views: list[View], ids: list[Any]) -> Views:

@@ -303,3 +303,30 @@ def distance_to_group(rows, labels, means, distances):
             gap = rows[i, c] - means[labels[i], c]
             total += gap * gap
         distances[i] = total
+
+
+# Floats as two whole numbers: units of 2^-24, and what is left in 2^-52 of a unit. Not a step here may be reordered.
+UNIT = 2.0**24
+REST_BITS = 52
+REST = 2.0**REST_BITS
+REST_MASK = 2**REST_BITS - 1
+
+
+@njit(cache=True, nogil=True)
+def add_exactly(values, units, rest):
+    """Add floats to sums of whole numbers."""
+    for i in range(values.shape[0]):
+        scaled = values[i] * UNIT
+        whole = np.floor(scaled)
+        more = rest[i] + np.int64(np.rint((scaled - whole) * REST))
+        units[i] += np.int64(whole) + (more >> REST_BITS)
+        rest[i] = more & REST_MASK
+
+
+@njit(cache=True, nogil=True)
+def add_whole(more_units, more_rest, units, rest):
+    """Add sums of whole numbers to others."""
+    for i in range(units.shape[0]):
+        more = rest[i] + more_rest[i]
+        units[i] += more_units[i] + (more >> REST_BITS)
+        rest[i] = more & REST_MASK

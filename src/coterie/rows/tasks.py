@@ -1,0 +1,69 @@
+"""Dask tasks whose names say what is done: that is what Dask's dashboard shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+
+class Named:
+    """Makes the tasks of one pass, named for a function: of one inside another, for the outer one.
+
+    Examples
+    --------
+    >>> def sum_grams():
+    ...     return lambda block: block
+    >>> Named(sum_grams()).name, Named("read").name
+    ('coterie-sum-grams', 'coterie-read')
+    """
+
+    def __init__(self, what: Any) -> None:
+        while isinstance(what, partial):
+            what = what.func
+        known = what if isinstance(what, str) else getattr(what, "__qualname__", type(what).__name__)
+        outer = known.split(".<locals>")[0].split(".")[-1]
+        self.name = "coterie-" + outer.strip("_").replace("_", "-").lower()
+        self._token = uuid4().hex
+        self._count = 0
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return a task."""
+        from dask import delayed
+
+        self._count += 1
+        key = f"{self.name}-{self._token}-{self._count}"
+        return delayed(function, pure=False, traverse=False)(*arguments, dask_key_name=key)
+
+
+def persisted(tasks: Sequence[Any]) -> Sequence[Any]:
+    """Return tasks that are being done, and whose results stay where they are made."""
+    import dask
+
+    return dask.persist(*tasks, optimize_graph=False)
+
+
+def computed(tasks: Sequence[Any]) -> list[Any]:
+    """Return the results of tasks, here."""
+    import dask
+
+    return list(dask.compute(*tasks, optimize_graph=False))
+
+
+def array_of(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return tasks that make rows, some of them perhaps none, as one Dask array: of ``shape`` is one row."""
+    from dask.array import Array
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"coterie-rows-{uuid4().hex}"
+    rest = (0,) * len(shape)
+    layer: dict[Any, Any] = {(name, number, *rest): (identity, part.key) for number, part in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)
+    chunks = (tuple(int(size) for size in sizes), *((size,) for size in shape))
+    return Array(graph, name, chunks, dtype=dtype)
+
+
+def identity(thing: Any) -> Any:
+    """Return what it is given."""
+    return thing

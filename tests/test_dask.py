@@ -1,0 +1,313 @@
+"""Rows on a Dask cluster: the same answer as in memory, however many workers there are, and whoever is lost."""
+
+import os
+import signal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import coterie
+from coterie import GuidedCoTraining, suggest_k
+from coterie.datasets import make_views
+from coterie.metrics import ari
+from coterie.rows.dask import DaskRows
+from coterie.rows.exact import ExactSum
+from coterie.views import as_views
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+PER_ROW = ("labels_", "confidence_", "embedding_")
+SHARED = ("cluster_centers_", "medoid_indices_", "landmark_indices_")
+
+
+def model(n_clusters=4, **settings):
+    light = {"n_landmarks": 200, "n_neighbors": 10, "measure_stability": False, "n_init": 3}
+    return GuidedCoTraining(n_clusters, **{**light, "store_embedding": True, "random_state": 3, **settings})
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return list(make_views(1500, n_clusters=4, separation=4, random_state=0).views.values())
+
+
+@pytest.fixture(scope="module")
+def in_memory(tables):
+    return model().fit(tables)
+
+
+@pytest.fixture
+def here():
+    """Dask without a cluster."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def split(tables, rows=400):
+    return [da.from_array(table, chunks=(rows, -1)) for table in tables]
+
+
+def fitted(model):
+    return [np.asarray(getattr(model, name)) for name in (*PER_ROW, *SHARED)]
+
+
+# -- sums -----------------------------------------------------------------------------------------------------------
+
+
+def test_sums_are_exact(rng):
+    parts = rng.standard_normal((50, 4)) * 10.0 ** rng.integers(-12, 9, (50, 4))
+    truth = [float(sum(Fraction(float(value)) for value in column)) for column in parts.T]
+    found = ExactSum.of(list(parts)).value()
+    np.testing.assert_allclose(found, truth, rtol=1e-15, atol=1e-21)
+    for _ in range(3):  # in any order, and in any groups
+        first, second = np.split(rng.permutation(parts), [rng.integers(1, 49)])
+        again = ExactSum.of([ExactSum.of(list(first)), ExactSum.of(list(second))]).value()
+        np.testing.assert_array_equal(again, found)
+
+
+# -- what goes in ---------------------------------------------------------------------------------------------------
+
+
+def frame(values):
+    return pd.DataFrame(values, columns=[f"c{number}" for number in range(values.shape[1])])
+
+
+def assert_views_hold(views, tables, rng):
+    assert views.n_rows == len(tables[0])
+    rows = rng.permutation(len(tables[0]))[:100]
+    for block, table in zip(views.take(rows).read(slice(None)), tables, strict=True):
+        data = block.data.toarray() if sparse.issparse(block.data) else block.data
+        np.testing.assert_array_equal(data, np.asarray(table)[rows])
+
+
+@pytest.mark.usefixtures("here")
+def test_arrays_and_frames_are_views(tables, rng):
+    first, second, third = tables
+    columns_apart = da.from_array(second, chunks=(400, 3))
+    other_rows = da.from_array(third, chunks=(333, -1))
+    lengths_unknown = dd.from_pandas(frame(first), npartitions=4)
+    views = as_views({"a": lengths_unknown, "b": columns_apart, "c": other_rows})
+    assert views.names == ("a", "b", "c")
+    assert views[0].columns[:2] == ("c0", "c1")
+    assert len({view.data.array.chunks[0] for view in views}) == 1
+    assert {view.data.array.numblocks[1] for view in views} == {1}
+    assert_views_hold(views, tables, rng)
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_that_are_filtered_leave_empty_partitions(tables, in_memory):
+    frames = [dd.from_pandas(frame(table), npartitions=5, sort=False) for table in tables]
+    some = [
+        each.map_partitions(lambda part: part[part.index >= 500]) for each in frames
+    ]  # the first partition is empty
+    labels = in_memory.predict(some)
+    assert labels.chunks[0][0] == 0
+    np.testing.assert_array_equal(labels, in_memory.labels_[500:])
+
+
+@pytest.mark.usefixtures("here")
+def test_missing_values_of_frames_are_nan():
+    values = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
+    (view,) = as_views(dd.from_pandas(values, npartitions=1))
+    np.testing.assert_array_equal(view.data[:], [[1, 1], [np.nan, 2], [3, 3]])
+
+
+@pytest.mark.usefixtures("here")
+def test_sparse_chunks_stay_sparse(rng):
+    table = sparse.random_array((300, 40), density=0.2, rng=rng, format="csr")
+    chunks = da.from_array(table.toarray(), chunks=(100, -1)).map_blocks(sparse.csr_array)
+    views = as_views({"words": chunks})
+    assert sparse.issparse(views.take(np.arange(5))[0].data)
+    assert_views_hold(views, [table.toarray()], rng)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_one_table_is_split_by_columns(tables, in_memory, as_frame):
+    whole = np.column_stack(tables)
+    ends = np.cumsum([table.shape[1] for table in tables])
+    groups = [slice(end - table.shape[1], end) for end, table in zip(ends, tables, strict=True)]
+    X = dd.from_pandas(frame(whole), npartitions=3) if as_frame else da.from_array(whole, chunks=(600, 7))
+    found = model(views=groups).fit(X)
+    assert found.n_features_in_ == whole.shape[1]
+    assert ari(found.labels_.compute(), in_memory.labels_) >= 0.999
+
+
+# -- the same answer ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fit_is_that_of_memory(tables, in_memory):
+    X = split(tables)
+    found = model().fit(X)
+    for name in PER_ROW:
+        assert isinstance(getattr(found, name), da.Array)
+        assert getattr(found, name).chunks[0] == X[0].chunks[0]
+    assert ari(found.labels_.compute(), in_memory.labels_) >= 0.999
+    np.testing.assert_array_equal(found.landmark_indices_, in_memory.landmark_indices_)
+    np.testing.assert_allclose(found.confidence_, in_memory.confidence_, atol=1e-3)
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
+    np.testing.assert_array_equal(found.predict(tables), found.labels_)
+    np.testing.assert_array_equal(found.transform(X), found.embedding_)
+    np.testing.assert_array_equal(found.confidence(X), found.confidence_)
+    np.testing.assert_array_equal(found.view_labels(X), found.view_labels(tables))
+    np.testing.assert_array_equal(found.predict({"view1": X[1]}), found.predict({"view1": tables[1]}))
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_that_lack_views(tables):
+    holes = [table.copy() for table in tables]
+    holes[0][100:150] = np.nan
+    holes[2][700:720] = np.nan
+    found, expected = model().fit(split(holes)), model().fit(holes)
+    assert ari(found.labels_.compute(), expected.labels_) >= 0.99
+    assert (found.view_labels(split(holes))[100:150, 0] == -1).all()
+
+
+@pytest.mark.usefixtures("here")
+def test_the_number_of_clusters_is_found(tables):
+    X = split(tables)
+    assert suggest_k(X, k_max=6, random_state=0).best == 4
+    assert model("auto").fit(X).n_clusters_ == 4
+
+
+@pytest.mark.usefixtures("here")
+def test_workers_may_have_devices(tables, in_memory):
+    pytest.importorskip("torch")
+    X = split(tables)
+    found = model(device="torch").fit(X)
+    assert isinstance(found.labels_.compute(), np.ndarray)
+    assert ari(found.labels_.compute(), in_memory.labels_) >= 0.999
+    assert isinstance(found.cluster_centers_, np.ndarray)
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_model_is_saved_and_reported_with_its_rows(tables, tmp_path):
+    found = model().fit(split(tables))
+    loaded = coterie.load(coterie.save(found, tmp_path / "model.coterie", rows=True))
+    np.testing.assert_array_equal(loaded.labels_, found.labels_)
+    assert found.report(tmp_path / "report.html", split(tables)).exists()
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("here")
+def test_errors_say_where(tables):
+    X = split(tables)
+    with pytest.raises(ValueError, match="View 'view0' is a Dask collection, but view 'view1' is not"):
+        model().fit([X[0], tables[1]])
+    for name, value in (("memory_limit", "2GB"), ("work_dir", "somewhere")):
+        with pytest.raises(ValueError, match=f"'{name}' .* a cluster has limits of its own"):
+            model(**{name: value}).fit(X)
+    broken = tables[1].copy()
+    broken[1234, 2] = np.nan
+    with pytest.raises(ValueError, match="view 'view1', row 1234"):
+        model().fit([X[0], split([broken])[0], X[2]])
+    lying = X[0].map_blocks(lambda chunk: chunk[:, :-1] if len(chunk) < 400 else chunk, dtype=X[0].dtype)
+    with pytest.raises(ValueError, match=r"View 'view0': the partition of rows 1200 to 1499 has shape \(300, 19\)"):
+        model().fit(X).predict([lying, *X[1:]])
+    words = dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1)
+    with pytest.raises(ValueError, match="real numbers"):
+        model().fit(words)
+
+
+# -- on a cluster ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def scaled(client, n_workers):
+    client.cluster.scale(n_workers)
+    client.wait_for_workers(n_workers)
+
+
+def test_labels_do_not_depend_on_the_number_of_workers(client, tables, in_memory):
+    X = split(tables, rows=150)
+    by_two = fitted(model().fit(X))
+    scaled(client, 4)
+    by_four = fitted(model().fit(X))
+    for two, four in zip(by_two, by_four, strict=True):
+        np.testing.assert_array_equal(two, four)
+    assert ari(by_two[0], in_memory.labels_) >= 0.999
+
+
+def test_a_lost_worker_changes_nothing(client, tables, monkeypatch):
+    """The first worker is killed when the tasks that guide the graphs have been sent, after which others have to make
+    its partitions again, from the raw rows on."""
+    X = split(tables, rows=150)
+    expected = fitted(model().fit(X))
+    victims = list(client.run(os.getpid).values())[:1]
+    replace = DaskRows.replace
+
+    def replace_and_kill(self, function):
+        found = replace(self, function)
+        while victims:
+            os.kill(victims.pop(), signal.SIGKILL)
+        return found
+
+    monkeypatch.setattr(DaskRows, "replace", replace_and_kill)
+    found = fitted(model().fit(X))
+    assert not victims
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def received(dask_worker):
+    return sum(transfer["total"] for transfer in dask_worker.transfer_incoming_log)
+
+
+def test_bytes_between_workers_do_not_grow_with_rows(client, tables):
+    settings = {"landmarks": np.arange(200), "store_embedding": False}
+    moved = {}
+    for times in (1, 6):
+        X = [da.concatenate([part] * times) for part in split(tables, rows=300)]
+        before = sum(client.run(received).values())
+        model(**settings).fit(X)
+        moved[times] = sum(client.run(received).values()) - before
+    # What grows is by chance: where each sample of rows is put together. All rows are six times as many.
+    assert moved[6] <= 2 * moved[1] + 1_000_000
+
+
+def test_tasks_have_names_that_say_what_they_do(client, tables):
+    model().fit(split(tables))
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    for name in ("read", "sample", "build-graphs", "sum-grams", "sum-outer", "guide", "unit-embedding", "assign"):
+        assert f"coterie-{name}" in names
+
+
+def test_nothing_large_is_sent_along(tables):
+    """Functions that are sent to workers must not take an estimator with them, which may hold rows."""
+    from coterie.rows.dask import packed
+
+    sent = {}
+    send = DaskRows._send
+
+    def weigh(self, thing):
+        sent[len(sent)] = len(packed(thing))
+        return send(self, thing)
+
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):
+        patch.setattr(DaskRows, "_send", weigh)
+        found = model()
+        found.fit(tables)
+        found.labels_ = np.zeros(10**6)
+        found.fit(split(tables))
+        found.labels_ = np.zeros(10**6)
+        found.predict(split(tables))
+    assert max(sent.values()) < 1_000_000
