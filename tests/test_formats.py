@@ -43,6 +43,7 @@ from coterie.formats import (
     unpacking,
     write_table,
 )
+from coterie.formats.parquet_footer import null_counts
 
 N, D = 503, 6
 
@@ -1042,6 +1043,22 @@ def test_zip_and_gzip_bombs(tmp_path, monkeypatch):
     refused(tmp_path / "x.npz", r"claims 8,000,128 bytes from 7,\d+ in the file, more than 250 times as many")
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"0,0,0,0\n" * 500_000))
     refused(tmp_path / "x.csv.gz", "more than 250 times as many")
+
+
+def test_missing_values_are_counted_as_arrow_does(tmp_path):
+    path = tmp_path / "x.parquet"
+    gaps = {f"c{i}": [None if j % 7 < i % 3 else j for j in range(50)] for i in range(40)}
+    table = pa.table({**gaps, "text": ["a", None] * 25, "lists": [[1, None], None] * 25, "größe": list(range(50))})
+    for options in ({"row_group_size": 7}, {"use_dictionary": False}, {"version": "1.0"}):
+        pa.parquet.write_table(table, path, **options)
+        found = null_counts(path)
+        about = pa.parquet.read_metadata(path)
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        for i, column in enumerate(found):
+            assert about.schema.column(i).path == column
+            assert found[column] == sum(group.column(i).statistics.null_count for group in groups)
+    pa.parquet.write_table(table, path, write_statistics=False)
+    assert set(null_counts(path).values()) == {None}
 
 
 def test_sparse_arrays_that_point_outside(tmp_path, rng):

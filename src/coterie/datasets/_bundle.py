@@ -16,8 +16,6 @@ key                                                  meaning
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,16 +162,21 @@ def find_bundle(path_or_name: str | os.PathLike[str], data_home: str | os.PathLi
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an ``.npz`` file, none of them pickled."""
+    """Return all arrays of an ``.npz`` file, none of them pickled and none larger than the file says."""
+    from coterie.formats import numpy_files  # which otherwise stands above data sets
+    from coterie.formats.errors import one_line
+
     try:
+        for key in numpy_files.members(path):
+            numpy_files.member_header(path, key)
         with open(path, "rb") as file:  # NumPy would leave a file open that it cannot read
             archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("it holds a single array.")
             return {key: archive[key] for key in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # NumPy and zipfile may raise anything when they meet a broken file
         raise ValueError(
-            f"{path} is not a complete .npz archive of plain arrays: {error} "
+            f"{path} is not a complete .npz archive of plain arrays: {one_line(error)}. "
             "Coterie reads no pickles; write the file with coterie.datasets.save_views."
         ) from error
 

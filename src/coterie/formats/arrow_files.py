@@ -12,6 +12,7 @@ import numpy as np
 
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import find_labels
+from coterie.formats.parquet_footer import null_counts
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
 from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
 
@@ -55,12 +56,10 @@ class ParquetFile:
 
     def with_gaps(self, names: Sequence[str]) -> set[str]:
         """Return the columns that may lack values; what the file does not say may be so."""
-        metadata = self._metadata()
-        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        found = {name: [group.column(places[name]).statistics for group in groups] for name in names if name in places}
-        full = {name for name, stats in found.items() if all(s is not None and s.null_count == 0 for s in stats)}
-        return set(names) - full
+        if not names:
+            return set()
+        counts = null_counts(self.path)
+        return {name for name in names if counts.get(name) != 0}
 
     def batches(self, segment: int, names: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Yield the rows of a row group; pages are read as they are needed."""

@@ -26,9 +26,12 @@ def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> I
     """
     try:
         yield
-    except (FormatError, ImportError, MemoryError):
+    except (FormatError, ImportError):
         raise
     except Exception as error:  # a library may raise anything when it meets a broken file
+        # Arrow says how many bytes a file asked for, which a damaged one does beyond all measure.
+        if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
+            raise
         raise FormatError(f"{where} cannot be read: {one_line(error)}. {remedy}") from error
 
 

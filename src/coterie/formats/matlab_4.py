@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.unpacking import is_bomb, map_file
+from coterie.formats.unpacking import ROW_BYTES, is_bomb, map_file
 
 TYPES = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 KINDS = {0: "double", 1: "char", 2: "sparse"}
@@ -105,7 +105,7 @@ def whole(value: Any) -> int:
 def as_sparse(triplets: np.ndarray) -> sparse.csc_array:
     """Return a sparse matrix from its entries."""
     shape = sparse_shape(triplets)
-    if is_bomb(8 * max(shape), triplets.nbytes):
+    if is_bomb(ROW_BYTES * max(shape), triplets.nbytes):
         raise ValueError(f"a sparse variable claims the shape {shape} for hardly any bytes")
     entries = triplets[:-1]
     rows, columns = (entries[:, i].astype(np.int64) - 1 for i in (0, 1))

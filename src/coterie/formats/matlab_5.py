@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.unpacking import CHUNK, is_bomb, map_file, unpack
+from coterie.formats.unpacking import CHUNK, ROW_BYTES, is_bomb, map_file, unpack
 
 # Numbers, letters, a sparse matrix, an array of cells (of dtype object), or a struct's fields by name.
 Value: TypeAlias = "np.ndarray | sparse.csc_array | dict[str, Any]"
@@ -247,7 +247,7 @@ def struct_fields(variable: Variable, order: str) -> dict[str, Variable]:
 
 def sparse_of(variable: Variable) -> sparse.csc_array:
     """Return a sparse matrix, which is stored by columns."""
-    if is_bomb(8 * variable.shape[0], len(variable.parts.rest)):
+    if is_bomb(ROW_BYTES * variable.shape[0], len(variable.parts.rest)):
         raise ValueError(f"sparse variable {variable.name!r} claims {variable.shape[0]:,} rows for hardly any bytes")
     indices, pointers = variable.parts.numbers("row numbers"), variable.parts.numbers("column pointers")
     if variable.bits & IS_LOGICAL:  # whose kind says float64, though they take a byte each

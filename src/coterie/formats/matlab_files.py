@@ -30,7 +30,7 @@ from coterie.formats.tables import (
     listed,
     place,
 )
-from coterie.formats.unpacking import check_ratio
+from coterie.formats.unpacking import ROW_BYTES, check_ratio
 
 NUMERIC = {
     "double",
@@ -127,7 +127,7 @@ def shape_of(node: Any) -> tuple[int, ...]:
 def variables_73(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and class of every variable; the fields of a struct are ``name/field``."""
     root = tree_files.open_root(path)
-    nodes = {name: root[name] for name in root if not name.startswith("#")}
+    nodes = {name: tree_files.part(root, name) for name in root if not name.startswith("#")}
     for name, node in list(nodes.items()):
         if class_of(node) == "struct" and not tree_files.is_array(node):
             nodes.update({f"{name}/{field}": child for field, child in nodes.pop(name).items()})
@@ -144,7 +144,9 @@ def cells_73(path: Path, name: str) -> list[Any]:
 def csr_parts_73(path: Path, key: str, shape: tuple[int, int], turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse variable, which is stored by columns, by rows."""
     node = tree_files.node_at(path, key)
-    data, indices, indptr = (node[part][:] if part in node else np.empty(0) for part in ("data", "ir", "jc"))
+    data, indices, indptr = (
+        tree_files.part(node, name)[:] if name in node else np.empty(0) for name in ("data", "ir", "jc")
+    )
     parts = (data, indices.astype(np.int64), indptr.astype(np.int64))
     return csr_parts_of((sparse.csr_array if turn else sparse.csc_array)(parts, shape=shape))
 
@@ -165,7 +167,7 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
     shape = check_shape(shape[::-1] if turn else shape, where)
     for part in node.values():
         tree_files.check_stored(part, where)
-    check_ratio(8 * shape[0], 8 * node["jc"].shape[0] + 8 * (node["ir"].shape[0] if "ir" in node else 0), where)
+    check_ratio(ROW_BYTES * shape[0], 8 * node["jc"].shape[0] + 8 * (node["ir"].shape[0] if "ir" in node else 0), where)
     dtype = check_dtype(np.dtype(node["data"].dtype) if "data" in node else np.dtype(np.float64), where)
     return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_73, path, node.name, shape, turn))
 
@@ -226,5 +228,7 @@ def labels(path: Path, key: str | None) -> Target:
     """Return known labels."""
     name = find_labels(path, tuple(variables(path)), key)
     if is_hdf5(path):
-        return Target(np.asarray(tree_files.node_at(path, name)[:]))
+        node = tree_files.node_at(path, name)
+        tree_files.check_stored(node, place(path, name))
+        return Target(np.asarray(node[:]))
     return Target(np.asarray(load_5(path, name)))

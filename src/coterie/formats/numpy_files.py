@@ -26,7 +26,7 @@ from coterie.formats.tables import (
     listed,
     place,
 )
-from coterie.formats.unpacking import check_ratio, unpack
+from coterie.formats.unpacking import ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
 CSR_KEYS = ("data", "indices", "indptr", "shape")
@@ -221,9 +221,11 @@ def sparse_store(path: Path) -> Store:
     if str(read_member(path, "format").astype(np.str_)) == "csr":
         return csr_store(path, str(path), list(CSR_KEYS))
     headers = {key: member_header(path, key) for key in members(path)}  # nothing is larger than it says
+    shape = check_shape(read_member(path, "shape").ravel().tolist(), str(path))
+    check_ratio(ROW_BYTES * shape[0], path.stat().st_size, path)
     return CSRStore(
         where=str(path),
-        shape=check_shape(read_member(path, "shape").ravel().tolist(), str(path)),
+        shape=shape,
         dtype=check_dtype(headers["data"].dtype, str(path)),
         parts=Lazy(load_npz_parts, path),
     )

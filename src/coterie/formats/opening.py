@@ -119,8 +119,8 @@ def open_table(
 
     Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
     are stored by rows. Compressed ``.npz``, ``.gz`` and ``.mat`` are unpacked once, to a temporary file; a file that
-    claims to unpack to more than 1 GiB and 250 times its size is refused. svmlight, and sparse matrices that are stored
-    by columns, are read whole.
+    claims to unpack to more than 128 MiB and 250 times its size is refused. svmlight, and sparse matrices that are
+    stored by columns, are read whole.
 
     Examples
     --------

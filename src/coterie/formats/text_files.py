@@ -107,7 +107,7 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
             if not is_number(field) and field.strip() not in MISSING:
                 column = f"column {name!r}" if file.has_names else f"column {name}"
                 return (
-                    f"{column} holds {field!r} in line {number}, which is not a number. Encode it as numbers, "
+                    f"{column} holds {field[:60]!r} in line {number}, which is not a number. Encode it as numbers, "
                     "leave it out (choose columns), or make it the id column."
                 )
     return None

@@ -6,6 +6,7 @@ modality, and may leave out ``mod/`` and ``/X``. Sparse matrices are stored as A
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,9 @@ from coterie.formats.tables import (
     listed,
     place,
 )
-from coterie.formats.unpacking import BOMB_BYTES, check_ratio
+from coterie.formats.unpacking import BOMB_BYTES, ROW_BYTES, check_ratio
 
+SPARSE_PARTS = ("data", "indices", "indptr")
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu", ".mat")
 
 
@@ -49,7 +51,18 @@ def node_at(path: Path, key: str) -> Any:
     if is_array(root) or key not in root:
         there = () if is_array(root) else array_keys(root)
         raise FormatError(f"{path} has no {key!r} (there: {listed(there)}).")
-    return root[key]
+    return part(root, key)
+
+
+def part(group: Any, key: str) -> Any:
+    """Return what a group holds under a name, if it is in the same file and not pickled."""
+    found = group[key]
+    if hasattr(found, "file"):  # HDF5, whose links may lead to other files
+        if found.file.filename != group.file.filename:
+            raise FormatError(f"{group.file.filename}: {key!r} refers to another file. Copy the values into this one.")
+    elif is_array(found) and "pickle" in json.dumps(found.metadata.to_dict(), default=str):
+        raise FormatError(f"{found.store_path}: {key!r} is pickled, which Coterie never opens. Store plain numbers.")
+    return found
 
 
 def is_array(node: Any) -> bool:
@@ -63,14 +76,19 @@ def sparse_kind(node: Any) -> str | None:
     return kind if kind in ("csr", "csc") and not is_array(node) else None
 
 
-def walk(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def walk(node: Any, prefix: str = "", seen: set[Any] | None = None) -> Iterator[tuple[str, Any]]:
     """Yield the arrays and sparse matrices below a group."""
+    seen = set() if seen is None else seen
+    if hasattr(node, "id"):  # HDF5, where a group may hold itself, or be in many places
+        if node.id in seen:
+            return
+        seen.add(node.id)
     for name in node:
-        key, child = f"{prefix}{name}", node[name]
+        key, child = f"{prefix}{name}", part(node, name)
         if is_array(child) or sparse_kind(child):
             yield key, child
         elif not str(name).startswith("#"):  # where MATLAB keeps what cells refer to
-            yield from walk(child, f"{key}/")
+            yield from walk(child, f"{key}/", seen)
 
 
 def array_keys(root: Any) -> tuple[str, ...]:
@@ -143,10 +161,10 @@ def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> S
     stated = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
     shape = check_shape([int(side) for side in stated], where)
     lines = shape[0] if kind == "csr" else shape[1]
-    data, indices, indptr = node["data"], node["indices"], node["indptr"]
-    for part in (data, indices, indptr):
-        check_stored(part, where)
-    check_ratio(8 * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
+    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
+    for values in (data, indices, indptr):
+        check_stored(values, where)
+    check_ratio(ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
     if indptr.shape != (lines + 1,) or data.shape != indices.shape:
         raise FormatError(
             f"{where} is not a sparse matrix of {shape[0]} x {shape[1]}: it has {indptr.shape[0]} pointers, "
@@ -159,13 +177,14 @@ def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> S
 def csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
     """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
     node = node_at(path, key)
-    return node["data"], node["indices"], node["indptr"][:]
+    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
+    return data, indices, indptr[:]
 
 
 def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse matrix that is stored by columns, by rows."""
     node = node_at(path, key)
-    return csr_parts_of(sparse.csc_array((node["data"][:], node["indices"][:], node["indptr"][:]), shape=shape))
+    return csr_parts_of(sparse.csc_array(tuple(part(node, name)[:] for name in SPARSE_PARTS), shape=shape))
 
 
 # -- AnnData and MuData -----------------------------------------------------------------------------------------
@@ -180,10 +199,10 @@ def layout(root: Any, path: Path) -> str:
 
 def modalities(root: Any, path: Path) -> tuple[str, ...]:
     """Return the modalities of a MuData file, in its order."""
-    if "mod" not in root or not len(root["mod"]):
+    if "mod" not in root or not len(part(root, "mod")):
         raise FormatError(f"{path} has no modalities (no 'mod' group). Is it a MuData file?")
-    order = root["mod"].attrs.get("mod-order")
-    return tuple(str(name) for name in (order if order is not None else root["mod"]))
+    order = part(root, "mod").attrs.get("mod-order")
+    return tuple(str(name) for name in (order if order is not None else part(root, "mod")))
 
 
 def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> Store:
@@ -212,9 +231,9 @@ def anndata_keys(root: Any, prefix: str) -> tuple[str, ...]:
 
 def subkeys(root: Any, group: str) -> list[str]:
     """Return the arrays of a group that may not be there."""
-    if group not in root or is_array(root[group]):
+    if group not in root or is_array(part(root, group)):
         return []
-    return [f"{group}/{key}" for key, _ in walk(root[group]) if "var" not in key.partition("/")[0]]
+    return [f"{group}/{key}" for key, _ in walk(part(root, group)) if "var" not in key.partition("/")[0]]
 
 
 def frame_index(path: Path, key: str) -> np.ndarray:
@@ -222,23 +241,24 @@ def frame_index(path: Path, key: str) -> np.ndarray:
     frame = node_at(path, key)
     if is_array(frame):
         raise FormatError(f"{place(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
-    return column_values(frame[str(frame.attrs.get("_index", "_index"))], place(path, key))
+    return column_values(part(frame, str(frame.attrs.get("_index", "_index"))), place(path, key))
 
 
 def column_values(node: Any, where: str) -> np.ndarray:
     """Return a column of a data frame: numbers or text, also where it is stored as categories."""
     if is_array(node):
+        check_stored(node, where)
         values = np.asarray(node[:])
         if values.dtype.kind in "OT":
             return np.array([item.decode() if isinstance(item, bytes) else str(item) for item in values], dtype=np.str_)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
-        codes = np.asarray(node["codes"][:])
+        codes = np.asarray(part(node, "codes")[:])
         lacking = codes < 0
-        values = column_values(node["categories"], where)[codes]
+        values = column_values(part(node, "categories"), where)[codes]
     else:
-        lacking = np.asarray(node["mask"][:])
-        values = column_values(node["values"], where)
+        lacking = np.asarray(part(node, "mask")[:])
+        values = column_values(part(node, "values"), where)
     if lacking.any():
         raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
     return values
@@ -287,11 +307,11 @@ def labels(path: Path, key: str | None) -> Target:
     """Return known labels; in AnnData and MuData a column of obs, with the rows' ids."""
     root = open_root(path)
     if layout(root, path) == "plain":
-        node = root if is_array(root) else root[find_labels(path, array_keys(root), key)]
+        node = root if is_array(root) else part(root, find_labels(path, array_keys(root), key))
         return Target(column_values(node, place(path, key)))
     prefix, _, column = (key or "").rpartition("/")
     obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
     frame = node_at(path, obs)
     there = [name for name in frame if name != str(frame.attrs.get("_index", "_index"))]
     name = find_labels(path, there, column or None)
-    return Target(column_values(frame[name], place(path, f"{obs}/{name}")), frame_index(path, obs))
+    return Target(column_values(part(frame, name), place(path, f"{obs}/{name}")), frame_index(path, obs))

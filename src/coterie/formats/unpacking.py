@@ -16,9 +16,10 @@ from coterie.formats.errors import FormatError
 
 # Content that is larger than this and so many times larger than its file is refused: real tables do not shrink so far,
 # and what claims to would fill the disk.
-BOMB_BYTES = 1 << 30
+BOMB_BYTES = 1 << 27
 BOMB_RATIO = 250
 CHUNK = 1 << 20
+ROW_BYTES = 24  # that a row of a sparse matrix takes, be it empty, while columns are turned into rows
 
 
 def is_bomb(unpacked: int, packed: int) -> bool:

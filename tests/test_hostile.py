@@ -1,0 +1,277 @@
+"""Files that somebody made in order to do harm: nothing in them is run, followed or believed."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from mutate_models import join, sealed, split
+
+from coterie.datasets import load_views, save_views
+from coterie.formats import FormatError, open_target, open_views
+from coterie.saving import ModelFileError, describe_file, load
+
+MODEL = Path(__file__).parent / "data" / "model_v1.coterie"
+
+
+class Bomb:
+    """A pickle that would leave a trace if anyone opened it."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def refused(path, words, read=None):
+    """Assert that a file is refused in one line that names it."""
+    with pytest.raises(ValueError, match=words) as caught:
+        (read or read_all)(path)
+    assert isinstance(caught.value, FormatError | ModelFileError) or read is load_views
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def read_all(path):
+    for table in open_views([path]).values():
+        table[:]
+
+
+# -- models ---------------------------------------------------------------------------------------------------------
+
+
+def changed(tmp_path, change):
+    """A model file with the right checksum after a change to its table of arrays, its entries or its arrays' bytes."""
+    table, entries, payload = split(MODEL.read_bytes())
+    path = tmp_path / "hostile.coterie"
+    path.write_bytes(join(table, entries, change(table, entries, payload) or payload))
+    return path
+
+
+def test_pickles_in_a_model_are_bytes(tmp_path):
+    """In the place of an array a pickle is so many numbers; as an array of its own it is refused."""
+    bomb = pickle.dumps(Bomb(tmp_path / "trace"))
+
+    def instead(table, entries, payload):
+        begin, end = table["landmark_indices_"]["data_offsets"]
+        return payload[:begin] + (bomb * 100)[: end - begin] + payload[end:]
+
+    def beside(table, entries, payload):
+        end = len(payload)
+        table["model.pkl"] = {"dtype": "U8", "shape": [len(bomb)], "data_offsets": [end, end + len(bomb)]}
+        return payload + bomb
+
+    def in_the_header(table, entries, payload):
+        entries["content"]["parameters"]["views"] = {"pickle": bomb.hex()}
+
+    refused(changed(tmp_path, instead), "landmark_indices_", load)
+    refused(changed(tmp_path, beside), r"nothing uses, 'model\.pkl'", load)
+    refused(changed(tmp_path, in_the_header), "unknown kind", load)
+    assert not (tmp_path / "trace").exists()
+
+
+def places_of(table):
+    """Two arrays of which one comes right after the other."""
+    order = sorted(table, key=lambda name: table[name]["data_offsets"])
+    return table[order[3]], table[order[4]]
+
+
+LIES = {
+    "overlap": lambda first, second: second["data_offsets"].__setitem__(0, first["data_offsets"][0]),
+    "the same place": lambda first, second: second.update(first),
+    "a gap": lambda first, second: first["data_offsets"].__setitem__(1, first["data_offsets"][1] - 4),
+    "backwards": lambda first, second: first["data_offsets"].reverse(),
+    "beyond the end": lambda first, second: second.update(data_offsets=[1 << 40, (1 << 40) + 8], shape=[1]),
+    "negative": lambda first, second: first.update(data_offsets=[-8, 0]),
+    "a huge shape": lambda first, second: first.update(shape=[1 << 61, 2]),
+    "a shape that overflows": lambda first, second: first.update(shape=[1 << 32, 1 << 32]),
+    "a negative shape": lambda first, second: first.update(shape=[-1, -4]),
+    "a shape of text": lambda first, second: first.update(shape="12"),
+    "a fraction": lambda first, second: first.update(shape=[2.5]),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_arrays_that_lie_about_their_place(tmp_path, lie):
+    path = changed(tmp_path, lambda table, entries, payload: LIES[lie](*places_of(table)))
+    refused(path, "array '|its arrays", load)
+    refused(path, "array '|its arrays", describe_file)
+
+
+@pytest.mark.parametrize("name", ["../../../tmp/x", "/etc/passwd", "C:\\x", "a\x00b", "__class__", "__metadata__x"])
+def test_paths_for_names(tmp_path, name):
+    def rename(table, entries, payload):
+        table[name] = table.pop("landmark_indices_")
+
+    refused(changed(tmp_path, rename), "lacks array|nothing uses|array '", load)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["hostile.coterie"]
+
+
+def test_names_that_come_twice(tmp_path):
+    path = tmp_path / "twice.coterie"
+    good = MODEL.read_bytes()
+    length = int.from_bytes(good[:8], "little")
+    header = good[8 : 8 + length].rstrip()
+    path.write_bytes(sealed(header[:-1] + b',"__metadata__":{"coterie":"{}"}}', good[8 + length :]))
+    refused(path, "twice", load)
+
+
+def test_deep_and_wide_headers_take_little_memory(tmp_path):
+    headers = (b"[" * 1_000_000, b'{"a":' * 300_000, b"[[],[]" + b",[]" * 3_000_000)
+    paths = [tmp_path / f"{i}.coterie" for i in range(len(headers))]
+    for path, header in zip(paths, headers, strict=True):
+        path.write_bytes(len(header).to_bytes(8, "little") + b"{" + header[1:])
+    code = """
+import resource, sys
+from coterie.saving import ModelFileError, load
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (200 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+for path in sys.argv[1:]:
+    try:
+        load(path)
+    except ModelFileError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
+    for path, line in zip(paths, done.stdout.splitlines(), strict=True):
+        assert line.startswith(f"{path}: its text")
+
+
+# -- tables ---------------------------------------------------------------------------------------------------------
+
+
+def test_pickled_arrays_are_not_opened(tmp_path):
+    trace = tmp_path / "trace"
+    objects = np.array([[Bomb(trace)]], dtype=object)
+    np.save(tmp_path / "a.npy", objects)
+    np.savez(tmp_path / "b.npz", objects)
+    np.savez(tmp_path / "c.npz", view_names=["x"], view_1=objects)
+    for name in ("a.npy", "b.npz", "c.npz"):
+        trace.unlink(missing_ok=True)
+        refused(tmp_path / name, "never unpickles")
+        with pytest.raises(FormatError):
+            open_target(tmp_path / name)
+    refused(tmp_path / "c.npz", "no pickles", load_views)
+    assert not trace.exists()
+
+
+def zarr_2(folder, **changes):
+    """A zarr array of version 2 whose one chunk is a pickle."""
+    folder.mkdir()
+    meta = {"zarr_format": 2, "shape": [3, 2], "chunks": [3, 2], "dtype": "<f8", "fill_value": 0, "order": "C"}
+    (folder / ".zarray").write_text(json.dumps({**meta, "compressor": None, "filters": None, **changes}))
+    (folder / "0.0").write_bytes(pickle.dumps(Bomb(folder / "trace")))
+    return folder
+
+
+def zarr_3(folder, codec):
+    folder.mkdir()
+    grid = {"name": "regular", "configuration": {"chunk_shape": [3, 2]}}
+    keys = {"name": "default", "configuration": {"separator": "/"}}
+    codecs = [{"name": codec, "configuration": {}}, {"name": "bytes", "configuration": {"endian": "little"}}]
+    meta = {"zarr_format": 3, "node_type": "array", "shape": [3, 2], "data_type": "float64", "chunk_grid": grid}
+    meta |= {"chunk_key_encoding": keys, "fill_value": 0, "codecs": codecs, "attributes": {}}
+    (folder / "zarr.json").write_text(json.dumps(meta))
+    (folder / "c" / "0").mkdir(parents=True)
+    (folder / "c" / "0" / "0").write_bytes(pickle.dumps(Bomb(folder / "trace")))
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pickles_in_zarr_are_not_opened(tmp_path):
+    bad = {"id": "pickle", "protocol": 5}
+    paths = [
+        zarr_2(tmp_path / "a.zarr", filters=[bad]),
+        zarr_2(tmp_path / "b.zarr", compressor=bad),
+        zarr_2(tmp_path / "c.zarr", dtype="|O", filters=[bad]),
+        zarr_2(tmp_path / "d.zarr", dtype="|O", filters=[{"id": "vlen-utf8"}, bad]),
+        zarr_2(tmp_path / "e.zarr", dtype="|O", filters=[{"id": "vlen-utf8"}], compressor=bad),
+        zarr_3(tmp_path / "f.zarr", "numcodecs.pickle"),
+    ]
+    for path in paths:
+        refused(path, "pickle|numbers")
+        with pytest.raises(FormatError):
+            open_target(path)
+        assert not (path / "trace").exists()
+
+
+def test_hdf5_does_not_lead_elsewhere(tmp_path):
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["x"] = np.eye(3)
+    path = tmp_path / "links.h5"
+    with h5py.File(path, "w") as file:
+        file["y"] = np.eye(3)
+        file["direct"] = h5py.ExternalLink("secret.h5", "/x")
+        file["by_detour"] = h5py.SoftLink("/direct")
+    refused(path, "refers to another file")
+    for key in ("direct", "by_detour"):
+        refused(path, "refers to another file", lambda path, key=key: read_all(f"{path}::{key}"))
+    path = tmp_path / "external.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (3, 3), "f8", external=[(str(tmp_path / "secret.h5"), 0, 72)])
+    refused(path, "refers to other files")
+    path = tmp_path / "virtual.h5"
+    with h5py.File(path, "w") as file:
+        layout = h5py.VirtualLayout((3, 3), "f8")
+        layout[:] = h5py.VirtualSource(tmp_path / "secret.h5", "x", (3, 3))
+        file.create_virtual_dataset("x", layout)
+    refused(path, "refers to other files")
+
+
+def test_hdf5_groups_that_hold_themselves(tmp_path):
+    path = tmp_path / "loop.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.eye(3)
+        file["me"] = file["again"] = file["/"]
+        group = file
+        for _ in range(40):  # paths double at every step
+            inner = group.create_group("a")
+            group["b"] = inner
+            group = inner
+        group["deep"] = np.eye(3)
+    assert len(open_views([path])) == 2
+
+
+def test_shapes_without_values(tmp_path):
+    """Formats that need not store what they claim: so much is refused, not made."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (1 << 40, 10), "f8", chunks=(1024, 10))
+    refused(tmp_path / "a.h5", "more than 250 times")
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        group = file.create_group("x")
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", [1 << 40, 5]
+        group["data"], group["indices"], group["indptr"] = np.ones(2), np.zeros(2, int), np.zeros(3, int)
+    refused(tmp_path / "b.h5", "more than 250 times|is not a sparse matrix")
+    meta = {"zarr_format": 2, "shape": [1 << 40, 5], "chunks": [1024, 5], "dtype": "<f8", "fill_value": 0, "order": "C"}
+    (tmp_path / "c.zarr").mkdir()
+    (tmp_path / "c.zarr" / ".zarray").write_text(json.dumps({**meta, "compressor": None, "filters": None}))
+    refused(tmp_path / "c.zarr", "more than 250 times")
+
+
+def bomb_of(path, member, size):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(member, "w") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (size // 80, 10)})
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    return path
+
+
+def test_zip_bombs(tmp_path, monkeypatch):
+    monkeypatch.setattr("coterie.formats.unpacking.BOMB_BYTES", 1 << 20)
+    path = bomb_of(tmp_path / "a.npz", "x.npy", 10 << 20)
+    refused(path, "more than 250 times")
+    refused(path, "more than 250 times", load_views)
+
+
+def test_names_of_views_are_only_names(tmp_path):
+    names = ["../../x", "/etc/passwd"]
+    path = save_views(tmp_path / "bundle.npz", {name: np.eye(4) for name in names})
+    assert [table.shape for table in open_views([path]).values()] == [(4, 4)] * 2
+    assert list(load_views(path).views) == names
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bundle.npz"]
