@@ -142,8 +142,8 @@ def split(items: Sequence[Any], count: int) -> list[list[Any]]:
 
     Examples
     --------
-    >>> split("abcde", 2), split("ab", 3)
-    ([['a', 'b', 'c'], ['d', 'e']], [['a'], ['b']])
+    >>> split("abcd", 2), split("ab", 3)
+    ([['a', 'b'], ['c', 'd']], [['a'], ['b']])
     """
     bounds = np.linspace(0, len(items), min(count, len(items)) + 1).round().astype(int)
     return [list(items[start:stop]) for start, stop in pairwise(bounds)]
