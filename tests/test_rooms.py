@@ -13,6 +13,7 @@ from coterie.kernels import cpu as kernels
 from coterie.landmarks import kmedoids
 from coterie.preparation import prepare
 from coterie.rows.memory import MemoryRows
+from coterie.seeding import draw_starts, far_apart
 from coterie.spectra import consensus, graph_spectrum
 from coterie.threads import in_order, one_thread_per_block
 from coterie.views import as_views, match_views
@@ -293,7 +294,7 @@ def unit_blobs(rng, n=300, k=4):
 
 def test_kmeans_and_cluster_qr_find_the_groups(rng):
     target, rows = unit_blobs(rng)
-    for centroids in (best_of(rows, 4, 5, rng), qr_centroids(rows, 4)):
+    for centroids in (best_of(rows, draw_starts(5, 4, rng), 2), qr_centroids(rows, 4)):
         assert adjusted_rand_score(target, assign(rows, centroids).labels) == 1
 
 
@@ -308,10 +309,31 @@ def test_lloyd_ends_where_scikit_learn_does(rng):
     np.testing.assert_allclose(inertia, theirs.inertia_, rtol=1e-4)
 
 
+def test_starts_are_far_apart(rng):
+    """One row of each of eight groups, and as good as scikit-learn's: the sum of squared distances left."""
+    from sklearn.cluster import kmeans_plusplus
+
+    rows = (20 * np.eye(8).repeat(30, axis=0) + rng.standard_normal((240, 8))).astype(np.float32)
+    for draws in draw_starts(5, 8, rng):
+        assert sorted(far_apart(rows, draws) // 30) == list(range(8))
+    noise = rng.standard_normal((500, 4)).astype(np.float32)
+
+    def left(starts):
+        return np.square(noise[:, None] - starts).sum(axis=2).min(axis=1).sum()
+
+    ours = [left(noise[far_apart(noise, draws)]) for draws in draw_starts(30, 10, rng)]
+    theirs = [left(kmeans_plusplus(noise, 10, random_state=seed)[0]) for seed in range(30)]
+    assert 0.95 < np.mean(ours) / np.mean(theirs) < 1.05
+
+
+def test_starts_of_equal_rows(rng):
+    assert len(far_apart(np.ones((5, 2), dtype=np.float32), draw_starts(1, 4, rng)[0])) == 4
+
+
 def test_refining_on_all_rows(rng):
     target, rows = unit_blobs(rng, n=2000)
     blocks = MemoryRows(np.array_split(rows, 7), n_rows=2000, n_threads=2)
-    centroids = refine(blocks, best_of(rows[:100], 4, 3, rng))
+    centroids = refine(blocks, best_of(rows[:100], draw_starts(3, 4, rng), 1))
     means = np.stack([rows[target == group].mean(axis=0) for group in range(4)])
     gaps = np.linalg.norm(centroids[:, None] - means, axis=2).min(axis=1)
     np.testing.assert_allclose(gaps, 0, atol=1e-3)

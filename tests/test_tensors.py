@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.kernels import cpu
+from coterie.seeding import draw_starts, far_apart, far_apart_at_once
 
 torch = pytest.importorskip("torch")
 from coterie.kernels import cuda  # noqa: E402
@@ -130,6 +131,13 @@ def test_groups_are_those_of_the_cpu(rng, device):
     means = (sums / counts[:, None]).astype(np.float32)
     nearest = cuda.nearest_in_group(place(rows, device), place(labels, device), place(means, device), 0.0)
     np.testing.assert_array_equal(nearest.cpu(), cpu.nearest_in_group(rows, labels, means, 0.0))
+
+
+def test_starts_are_those_of_the_cpu(rng, device):
+    rows = rng.standard_normal((400, 6)).astype(np.float32)
+    draws = draw_starts(4, 7, rng)
+    found = far_apart_at_once(place(rows, device), draws).cpu().numpy()  # (4, 7, 6)
+    np.testing.assert_array_equal(found, [rows[far_apart(rows, own)] for own in draws])
 
 
 # -- the estimator ------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from coterie.rows import Rows
 from coterie.rows.blocks import storable
 from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
+from coterie.seeding import draw_starts, far_apart, far_apart_at_once
+from coterie.threads import in_order
 
 # Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
@@ -49,7 +51,9 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     return Partition(labels, nearest, second)
 
 
-def fit_centroids(rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator) -> np.ndarray:
+def fit_centroids(
+    rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator, n_threads: int = 1
+) -> np.ndarray:
     """Return k centroids of the rows' embedding, which ``rows`` are blocks of."""
     if rows.n_rows > REFINE_ROWS:
         known = rows.take(draw_sample(rows.n_rows, REFINE_ROWS, rng))
@@ -61,10 +65,9 @@ def fit_centroids(rows: Rows, n_clusters: int, *, method: str, n_init: int, rng:
     sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
     if method == "cluster_qr":
         centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
-    elif is_tensor(sample):
-        centroids = best_at_once(sample, n_clusters, n_init, rng)
     else:
-        centroids = best_of(sample, n_clusters, n_init, rng)
+        draws = draw_starts(n_init, n_clusters, rng)
+        centroids = best_at_once(sample, draws) if is_tensor(sample) else best_of(sample, draws, n_threads)
     return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
 
 
@@ -75,23 +78,10 @@ def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_rows, size, replace=False))
 
 
-def kmeans_plusplus(rows: np.ndarray, count: int, seed: int, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows far from each other, and their numbers: each drawn with odds like its distance to those before."""
-    from sklearn.cluster import kmeans_plusplus  # takes a while to import, and new rows do without
-
-    return kmeans_plusplus(rows, count, random_state=int(seed), **settings)
-
-
-def best_of(sample: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the centroids of the best of several runs of k-means."""
-    best, inertia = None, np.inf
-    for seed in rng.integers(2**31, size=n_init):
-        start, _ = kmeans_plusplus(sample, n_clusters, seed)
-        centroids, value = lloyd(sample, start)
-        if best is None or value < inertia:
-            best, inertia = centroids, value
-    assert best is not None
-    return best
+def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:
+    """Return the centroids of the best of several runs of k-means, one for each of ``draws``."""
+    ends = list(in_order(lambda own: lloyd(sample, sample[far_apart(sample, own)]), draws, n_threads))
+    return min(ends, key=lambda end: end[1])[0]
 
 
 def lloyd(sample: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]:
@@ -142,13 +132,14 @@ def sum_groups(rows: Rows, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return to_host(tuple(rows.sum(add, list)))
 
 
-def best_at_once(sample: Any, n_clusters: int, n_init: int, rng: np.random.Generator) -> Any:
+def best_at_once(sample: Any, draws: np.ndarray) -> Any:
     """Return the centroids of the best of several runs of k-means, all made side by side, as a GPU likes it."""
     import torch
 
     from coterie.kernels.cuda import squared_distances
 
-    centroids = spread_starts(sample, n_clusters, n_init, rng)  # (runs, k, c)
+    n_clusters = draws.shape[1]
+    centroids = far_apart_at_once(sample, draws)  # (runs, k, c)
     distances = squared_distances(sample, centroids)  # (runs, n, k)
     labels = distances.argmin(dim=2)
     for number in range(MAX_ITER):
@@ -163,32 +154,6 @@ def best_at_once(sample: Any, n_clusters: int, n_init: int, rng: np.random.Gener
         if number % 5 == 4 and bool((labels == before).all()):  # asking takes longer than a pass
             break
     return centroids[distances.amin(dim=2).sum(dim=1).argmin()]
-
-
-def spread_starts(sample: Any, n_clusters: int, n_init: int, rng: np.random.Generator) -> Any:
-    """Return starts for several runs of k-means.
-
-    Each centroid is the best of a few rows drawn with odds like their squared distance to those before (greedy
-    k-means++).
-    """
-    import torch
-
-    from coterie.kernels.cuda import squared_distances
-
-    n_trials = 2 + int(np.log(n_clusters))
-    draws = like(rng.random((n_init, n_clusters, n_trials)), sample, "float64")
-    numbers = (draws[:, 0, 0] * len(sample)).long().clamp(max=len(sample) - 1)  # (runs,)
-    starts = [sample[numbers]]
-    least = squared_distances(sample, starts[0][:, None])[:, :, 0]  # (runs, n)
-    runs = torch.arange(n_init, device=sample.device)
-    for c in range(1, n_clusters):
-        odds = least.double().cumsum(dim=1)
-        numbers = torch.searchsorted(odds, draws[:, c] * odds[:, -1:]).clamp(max=len(sample) - 1)  # (runs, trials)
-        after = torch.minimum(least[:, :, None], squared_distances(sample, sample[numbers]))  # (runs, n, trials)
-        best = after.sum(dim=1).argmin(dim=1)  # (runs,)
-        least = after[runs, :, best]
-        starts.append(sample[numbers[runs, best]])
-    return torch.stack(starts, dim=1)  # (runs, k, c)
 
 
 @dataclass(frozen=True)

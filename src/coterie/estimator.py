@@ -804,7 +804,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _assign(self, rows: Rows, row_map: RowMap, k: int, asked: np.ndarray, rng: np.random.Generator) -> Any:
         """Cut the embedding into clusters; return the labels of some rows."""
         rows = rows.replace(partial(unit_embedding, basis=row_map.basis, bounds=row_map.graph_map.bounds))  # (b, k)
-        self.cluster_centers_ = fit_centroids(rows, k, method=self.assign_labels, n_init=self.n_init, rng=rng)
+        restarts = {"n_init": self.n_init, "rng": rng, "n_threads": count_threads(self.n_jobs)}
+        self.cluster_centers_ = fit_centroids(rows, k, method=self.assign_labels, **restarts)
         found = rows.map(partial(assign, centroids=self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)

@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from coterie.arrays import array_namespace, convert, like, precision_of, to_host
-from coterie.assignment import kmeans_plusplus
 from coterie.kernels import is_tensor, kernels_of
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.rowmap import LandmarkRows, squared_distances
 from coterie.rows.cuda import upload
+from coterie.seeding import draw_starts, far_apart
 from coterie.threads import in_order
 from coterie.validation import refuse
 
@@ -167,8 +167,7 @@ def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     subset = np.arange(len(rows))
     if len(rows) > SEED_PER_LANDMARK * count:
         subset = np.sort(rng.choice(len(rows), SEED_PER_LANDMARK * count, replace=False))
-    _, seeds = kmeans_plusplus(to_host(rows[subset]), count, int(rng.integers(2**31)), n_local_trials=1)
-    return subset[seeds]
+    return subset[far_apart(to_host(rows[subset]), draw_starts(1, count, rng, n_trials=1)[0])]
 
 
 def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:

@@ -20,11 +20,12 @@ from itertools import combinations
 import numpy as np
 
 from coterie.arrays import precision_of
-from coterie.assignment import assign, kmeans_plusplus, lloyd, qr_centroids
+from coterie.assignment import assign, lloyd, qr_centroids
 from coterie.kernels import cpu
 from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
+from coterie.seeding import draw_starts, far_apart
 from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
@@ -354,7 +355,7 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
     embedding = unit_rows(stacked @ top_directions(stacked[fitted], k))  # (m, k)
     sample = np.ascontiguousarray(embedding[fitted])
     starts = [qr_centroids(sample, k)]
-    starts += [kmeans_plusplus(sample, k, seed)[0] for seed in rng.integers(2**31, size=STARTS)]
+    starts += [sample[far_apart(sample, draws)] for draws in draw_starts(STARTS, k, rng)]
     centroids, _ = min((lloyd(sample, start) for start in starts), key=lambda end: end[1])
     return np.where(known, assign(embedding, centroids).labels, -1)  # (m,)
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
-from coterie.assignment import assign, kmeans_plusplus, lloyd, qr_centroids
+from coterie.assignment import assign, lloyd, qr_centroids
 from coterie.cotraining import AugmentedView, CoTrainingSettings, sum_outer
 from coterie.rowmap import Basis, Block, unit_embedding
 from coterie.rows.memory import MemoryRows
+from coterie.seeding import draw_starts, far_apart
 from coterie.selection import keep_landmarks, rand_index, some_graphs
 from coterie.spectra import consensus, graph_spectrum, sum_grams
 from coterie.threads import in_order
@@ -133,7 +134,7 @@ def middle_scale(
 def kmeans_labels(embedding: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return the clusters of the best of a few runs of k-means."""
     starts = [qr_centroids(embedding, k)]
-    starts += [kmeans_plusplus(embedding, k, seed)[0] for seed in rng.integers(2**31, size=STARTS)]
+    starts += [embedding[far_apart(embedding, draws)] for draws in draw_starts(STARTS, k, rng)]
     centroids, _ = min((lloyd(embedding, start) for start in starts), key=lambda end: end[1])
     return assign(embedding, centroids).labels  # (m,)
 
