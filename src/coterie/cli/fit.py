@@ -10,7 +10,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice, cell
-from coterie.cli.start import import_ahead, import_estimator, quick_imports
+from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, stream_rows, write_rows
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def fit(
         opened = open_files(views, id_column)  # before the slow imports, so that bad files are told at once
         import_estimator()
     estimator = opt.make_model(ctx.params)
-    import_ahead("sklearn.cluster")
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [model, report], opened.files.values())

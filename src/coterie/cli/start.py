@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -50,17 +50,6 @@ def hidden(name: str) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
-
-
-def import_ahead(*names: str) -> None:
-    """Import modules on a thread of their own, while files are read."""
-
-    def work() -> None:
-        with suppress(Exception):  # whoever needs the module meets the same error
-            for name in names:
-                import_module(name)
-
-    threading.Thread(target=work, name="coterie-imports").start()
 
 
 def import_later(name: str) -> None:

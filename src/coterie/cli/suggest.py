@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.session import Voice
-from coterie.cli.start import import_ahead, import_estimator, quick_imports
+from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import open_files
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def suggest(
         opened = open_files(views, id_column)
         import_estimator()
         from coterie import suggest_k
-    import_ahead("sklearn.cluster")
     settings = opt.estimator_settings(ctx.params)
     started = time.perf_counter()
     with voice.bar(f"looking at {opened.n_rows:,} rows"):
