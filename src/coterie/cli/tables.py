@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -101,7 +102,8 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
             with suppress(RehearsalEnd), open_writer(path) if path in rows else written_whole(path):
                 raise RehearsalEnd
         except OSError as error:
-            raise ValueError(f"{path} cannot be written: {error.strerror or error}.") from error
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise ValueError(f"{path} cannot be written: {why}.") from error
 
 
 def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None) -> None:

@@ -167,9 +167,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     from coterie.formats.errors import one_line
 
     try:
-        for key in numpy_files.members(path):
-            numpy_files.member_header(path, key)
         with open(path, "rb") as file:  # NumPy would leave a file open that it cannot read
+            if file.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise ValueError("it holds a single array")
+            file.seek(0)
+            for key in numpy_files.members(path):
+                numpy_files.member_header(path, key)
             archive = np.load(file, allow_pickle=False)
             return {key: archive[key] for key in archive.files}
     except MemoryError:

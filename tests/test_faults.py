@@ -1,0 +1,185 @@
+"""What goes wrong around a run: full disks, closed folders, signals, memory. All with processes of their own."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.formats import write_table
+
+COTERIE = [sys.executable, "-m", "coterie"]
+QUICK = ["-k", "4", "--landmarks", "30", "--neighbors", "5", "--max-iter", "2", "--set", "n_init=1"]
+N = 40_000
+
+# Runs the command line once for each list of arguments, under limits that are set after everything was imported.
+LIMITED = """
+import json, os, resource, sys
+import numpy, pandas, pyarrow.csv, scipy.linalg, sklearn.cluster
+import coterie, coterie.report, coterie.saving
+from coterie.cli import app
+from coterie.kernels import cpu
+
+limits, runs = json.loads(sys.argv[1])
+if "memory" in limits:
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + limits["memory"]
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+for arguments in runs:
+    code = 0
+    try:
+        app(arguments)
+    except SystemExit as end:
+        code = end.code
+    print(json.dumps(code), flush=True)
+    print("--", file=sys.stderr, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A file of rows in which there are four groups."""
+    path = tmp_path_factory.mktemp("rows") / "rows.npy"
+    centres = np.random.default_rng(0).standard_normal((4, 6)) * 20
+    noise = np.random.default_rng(1).standard_normal((N, 6))
+    np.save(path, (centres[np.arange(N) % 4] + noise).astype(np.float32))
+    return path
+
+
+def run_limited(runs, **limits):
+    """Run the command line several times in one process; return exit codes and what was said each time."""
+    runs = [[str(word) for word in run] for run in runs]
+    done = subprocess.run([sys.executable, "-c", LIMITED, json.dumps([limits, runs])], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    codes = [json.loads(line) for line in done.stdout.splitlines()]
+    said = [part.strip() for part in done.stderr.split("--\n")[: len(runs)]]
+    assert "Traceback" not in done.stderr
+    return list(zip(codes, said, strict=True))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A function that makes a folder on a disk of its own, of so many bytes."""
+    mounted = []
+
+    def mount(name, options):
+        folder = tmp_path / name
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except FileNotFoundError:
+            pytest.skip("there is no mount")
+        if done.returncode:
+            pytest.skip(f"may not mount: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def files_in(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_full_disks(rows, small_disk):
+    """Labels, a model, a report and an array that do not fit: one line, and what was there before stays."""
+    folder = small_disk("full", "size=16k")
+    outputs = {"--labels": "out.csv", "--model": "m.coterie", "--report": "r.html", "--embedding": "e.npy"}
+    runs = []
+    for option, name in outputs.items():
+        (folder / name).write_text("from before")
+        runs.append(["fit", rows, *QUICK, "--quiet", option, folder / name])
+    for (code, said), name in zip(run_limited(runs), outputs.values(), strict=True):
+        assert code == 2
+        assert said == f"error: {folder / name}: Could not write the file: No space left on device"
+        assert (folder / name).read_text() == "from before"
+    assert files_in(folder) == sorted(outputs.values())
+
+
+def test_folders_that_cannot_be_written(rows, small_disk, tmp_path):
+    closed = small_disk("closed", "size=16k,ro")
+    (tmp_path / "file").write_text("")
+    paths = [closed / "out.csv", tmp_path / "file" / "out.csv", Path("/dev/null/out.csv")]
+    runs = [["fit", rows, *QUICK, "--quiet", "--labels", path] for path in paths]
+    for (code, said), path in zip(run_limited(runs), paths, strict=True):
+        assert code == 2
+        reason = os.strerror(errno.EROFS if path.parent == closed else errno.ENOTDIR)
+        assert said == f"error: {path} cannot be written: {reason}."
+    assert files_in(closed) == []
+
+
+def test_a_killed_process_leaves_no_half_file(rows, tmp_path):
+    """Whatever moment it is killed at, the old file stays or the new one is whole; what it left goes with the next."""
+    out = tmp_path / "out.csv"
+    write_table(out, {"label": [7]})
+    before = out.read_bytes()
+    command = [*COTERIE, "fit", rows, *QUICK, "--quiet", "--labels", out]
+    with subprocess.Popen(command) as process:
+        while process.poll() is None and len(files_in(tmp_path)) == 1:
+            time.sleep(0.001)  # until it begins a file
+        process.kill()
+    assert out.read_bytes() == before or len(pd.read_csv(out)) == N
+    write_table(out, {"label": [8]})
+    assert files_in(tmp_path) == ["out.csv"]
+
+
+def start(folder, *arguments):
+    command = [*COTERIE, "fit", *map(str, arguments), "--labels", "out.csv", "--model", "m.coterie"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def check_stopped(process, folder, there):
+    """Assert that Ctrl-C ends a process with one line and leaves nothing."""
+    process.send_signal(signal.SIGINT)
+    out, rest = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    assert rest.splitlines()[-1] == "error: stopped; no file was left half-written"
+    assert "Traceback" not in rest
+    assert files_in(folder) == there
+
+
+def test_ctrl_c_while_a_file_is_opened(tmp_path):
+    """A pipe that nobody writes to holds the process where it reads its input."""
+    os.mkfifo(tmp_path / "pipe.npy")
+    process = start(tmp_path, "pipe.npy", *QUICK)
+    writer = None
+    while writer is None and process.poll() is None:
+        try:
+            writer = os.open(tmp_path / "pipe.npy", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # until somebody opens it to read
+            time.sleep(0.01)
+    check_stopped(process, tmp_path, ["pipe.npy"])
+    os.close(writer)
+
+
+@pytest.mark.parametrize("stage", ["preparation", "graphs", "round"])
+def test_ctrl_c_between_stages(rows, tmp_path, stage):
+    """The line that a stage ends with is the sign; the rounds after it would go on for long."""
+    long = ["-k", "4", "--landmarks", "300", "--neighbors", "5", "--max-iter", "100000", "--set", "tol=0", "--verbose"]
+    process = start(tmp_path, rows, *long)
+    for line in process.stderr:
+        if stage in line:
+            break
+    check_stopped(process, tmp_path, [])
+
+
+def test_out_of_memory(rows, tmp_path):
+    """A fit that needs more than there is says so in one line."""
+    out = tmp_path / "out.csv"
+    huge = ["-k", "4", "--landmarks", "10000", "--neighbors", "5", "--max-iter", "2"]
+    runs = [["fit", rows, *huge, "--quiet", "--jobs", "1", "--labels", out]]
+    ((code, said),) = run_limited(runs, memory=200 << 20)
+    assert code == 2
+    assert "allocate" in said or "memory" in said
+    assert len(said.splitlines()) == 1
+    assert files_in(tmp_path) == []
