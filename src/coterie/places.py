@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +21,7 @@ from coterie.rows.dask import DaskRows
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.partitions import DaskTable, in_rows, partitions
-from coterie.rows.tasks import Named
+from coterie.rows.tasks import Part
 from coterie.rows.work_folder import WorkFolder, open_work_folder
 from coterie.views import RowRange, View, Views, lies_on_gpu
 
@@ -93,20 +92,20 @@ def partitioned_rows(views: Views, size: int) -> DaskRows:
     """Return the rows of Dask collections, in blocks of the given size within every partition."""
     tables = [view.data for view in views if isinstance(view.data, DaskTable)]
     sizes = tables[0].sizes  # (P,)
-    named = Named("open")
-    own = [Part(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
+    own = [Seen(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
     firsts = np.cumsum([0, *sizes])
-    open_rows = partial(open_partition, own=own, size=size, device=tables[0].device)
     parts = [
-        named(open_rows, chunks, int(firsts[number]), int(sizes[number]))
-        for number, chunks in enumerate(partitions(tables))
+        Part(
+            part.inputs, OpenPartition(part.open, own, int(firsts[number]), int(sizes[number]), size, tables[0].device)
+        )
+        for number, part in enumerate(partitions(tables))
         if sizes[number]
     ]
     return DaskRows(parts, sizes, tables[0].device)
 
 
 @dataclass(frozen=True)
-class Part:
+class Seen:
     """What a worker must know of a view besides its chunk."""
 
     name: str
@@ -115,24 +114,33 @@ class Part:
     n_columns: int
 
 
-def open_partition(
-    chunks: list[Any], first: int, n_rows: int, *, own: list[Part], size: int, device: Any
-) -> list[RowRange]:
-    """Return a partition's chunks, on a worker, as ranges of raw rows; ``first`` is the number of its first row."""
-    waiting = iter(chunks)
-    views = []
-    for part in own:
-        if not part.given:
-            views.append(View(part.name, np.zeros((0, 0)), None, np.full(n_rows, -1)))
-            continue
-        data = in_rows(next(waiting))
-        if data.shape != (n_rows, part.n_columns):
+@dataclass(frozen=True)
+class OpenPartition:
+    """Makes ranges of raw rows of a partition's chunks, on a worker."""
+
+    read: Callable[..., list[Any]]  # inputs of a task -> the chunks
+    own: list[Seen]  # the views
+    first: int  # number of the partition's first row
+    n_rows: int
+    size: int  # of blocks
+    device: Any
+
+    def __call__(self, *inputs: Any) -> list[RowRange]:
+        """Return the ranges."""
+        chunks = iter(self.read(*inputs))
+        views = Views(tuple(self._view(seen, chunks) for seen in self.own), device=self.device)
+        return [replace(rows, origin=self.first) for rows in row_ranges(views, self.size)]
+
+    def _view(self, seen: Seen, chunks: Iterator[Any]) -> View:
+        if not seen.given:
+            return View(seen.name, np.zeros((0, 0)), None, np.full(self.n_rows, -1))
+        data = in_rows(next(chunks))
+        if data.shape != (self.n_rows, seen.n_columns):
             raise ValueError(
-                f"View {part.name!r}: the partition of rows {first} to {first + n_rows - 1} has shape {data.shape} "
-                f"instead of {(n_rows, part.n_columns)}. Its Dask collection says otherwise than it is."
+                f"View {seen.name!r}: the partition of rows {self.first} to {self.first + self.n_rows - 1} has shape "
+                f"{data.shape} instead of {(self.n_rows, seen.n_columns)}, which its Dask collection claims."
             )
-        views.append(View(part.name, data, may_lack=part.may_lack))
-    return [replace(rows, origin=first) for rows in row_ranges(Views(tuple(views), device=device), size)]
+        return View(seen.name, data, may_lack=seen.may_lack)
 
 
 def block_size(n_rows: int) -> int:

@@ -16,33 +16,33 @@ from coterie.kernels import is_tensor
 from coterie.rows.blocks import join, take_from
 from coterie.rows.exact import ExactSum, add_exactly
 from coterie.rows.memory import after
-from coterie.rows.tasks import Named, array_of, computed, identity, persisted
+from coterie.rows.tasks import Named, Part, array_of, computed, identity, persisted
 from coterie.threads import one_thread_per_block
 
 TOGETHER = 4  # totals that are added up at once
 
 
 class DaskRows:
-    """Partitions of rows, each a Dask ``Delayed`` of a list of blocks; see :class:`coterie.rows.Rows` for the verbs.
+    """Partitions of rows, each a list of blocks on some worker; see :class:`coterie.rows.Rows` for the verbs.
 
     With a running ``distributed.Client`` what a verb makes stays on the workers, and what is lost with one of them is
     made again. Without a client, Dask's own scheduler does the work in this process.
     """
 
-    def __init__(self, parts: Sequence[Any], sizes: np.ndarray, device: Any = None) -> None:
+    def __init__(self, parts: Sequence[Part], sizes: np.ndarray, device: Any = None) -> None:
         self.sizes = sizes  # (P,) rows of every partition of the input, some of them perhaps none
-        self.parts = parts  # a Delayed for each of those that have rows
+        self.parts = parts  # those that have rows
         self.device = device  # where the workers keep blocks as tensors; None: NumPy arrays
         self.n_rows = int(sizes.sum())
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> DaskRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        return DaskRows(persisted(self._tasks(map_blocks, function, load)), self.sizes, self.device)
+        return self._with(self._tasks(map_blocks, function, load))
 
     def replace(self, function: Callable[[Any], Any]) -> DaskRows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
         tasks, self.parts = self._tasks(map_blocks, function), ()
-        return DaskRows(persisted(tasks), self.sizes, self.device)
+        return self._with(tasks)
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> list[Any]:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
@@ -53,7 +53,7 @@ class DaskRows:
         named = Named(function)
         sent = self._send((function, zeros))
         totals: list[Any] = []
-        for threads in held_together(self.parts):
+        for threads in held_together([part.opened(named) for part in self.parts]):
             totals += added_up(named, [named(sum_blocks, sent, *parts) for parts in threads], len(threads))
         (total,) = added_up(named, totals, TOGETHER)
         (found,) = computed([named(as_numbers, total)])
@@ -84,7 +84,7 @@ class DaskRows:
         bounds = np.cumsum([0, *self.sizes[self.sizes > 0]])
         cuts = np.searchsorted(rows, bounds)
         tasks = [
-            named(pick_rows, part, rows[cuts[number] : cuts[number + 1]] - bounds[number])
+            part.work(named, pick_rows, rows[cuts[number] : cuts[number + 1]] - bounds[number])
             for number, part in enumerate(self.parts)
             if cuts[number] < cuts[number + 1]
         ]
@@ -95,7 +95,10 @@ class DaskRows:
     ) -> list[Any]:
         named = Named(function)
         sent = self._send(after(load, function))
-        return [named(work, sent, part) for part in self.parts]
+        return [part.work(named, work, sent) for part in self.parts]
+
+    def _with(self, tasks: Sequence[Any]) -> DaskRows:
+        return DaskRows([Part((task,)) for task in awaited(persisted(tasks))], self.sizes, self.device)
 
     def _send(self, thing: Any) -> Any:
         """Return what all tasks of a pass need as one task: it crosses once to each worker, and can be made again."""
@@ -115,12 +118,9 @@ def held_together(parts: Sequence[Any]) -> list[list[list[Any]]]:
 
     Without a cluster every partition is on its own: its scheduler has threads enough.
     """
-    futures = [future for part in parts for future in _futures(part)]
+    futures = futures_of(awaited(parts))
     if len(futures) != len(parts):
         return [[[part]] for part in parts]
-    from distributed import wait
-
-    wait(futures)
     client = futures[0].client
     holders, n_threads = client.who_has(futures), client.nthreads()
     groups: dict[Any, list[Any]] = {}
@@ -129,12 +129,23 @@ def held_together(parts: Sequence[Any]) -> list[list[list[Any]]]:
     return [split(group, n_threads.get(worker, 1)) for worker, group in groups.items()]
 
 
-def _futures(part: Any) -> list[Any]:
+def awaited(tasks: Sequence[Any]) -> Sequence[Any]:
+    """Return a cluster's tasks once they are done."""
+    futures = futures_of(tasks)
+    if futures:
+        from distributed import wait
+
+        wait(futures)
+    return tasks
+
+
+def futures_of(tasks: Sequence[Any]) -> list[Any]:
+    """Return what tasks have on a cluster; nothing where there is none."""
     if "distributed" not in sys.modules:
         return []
     from distributed.client import futures_of
 
-    return futures_of(part)
+    return [future for task in tasks for future in futures_of(task)]
 
 
 def split(items: Sequence[Any], count: int) -> list[list[Any]]:
@@ -203,7 +214,7 @@ def as_numbers(total: list[Any]) -> list[Any]:
     return [part.value() if isinstance(part, ExactSum) else part for part in total]
 
 
-def pick_rows(blocks: Sequence[Any], rows: np.ndarray) -> Any:
+def pick_rows(rows: np.ndarray, blocks: Sequence[Any]) -> Any:
     """Return some rows of a partition, in the worker's own memory."""
     return to_host(take_from(blocks, rows))
 

@@ -35,6 +35,9 @@ class ExactSum:
             total.add(part)
         return total
 
+    def __sizeof__(self) -> int:
+        return self.units.nbytes + self.rest.nbytes
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The arrays' shape."""

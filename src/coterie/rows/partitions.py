@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.rows.tasks import Named, array_of, computed
+from coterie.rows.tasks import Named, Part, array_of, computed
 
 
 class DaskTable:
@@ -94,11 +94,11 @@ def align_tables(tables: Sequence[DaskTable]) -> list[DaskTable]:
     return [DaskTable(table.array.rechunk({0: chunks}), table.device) for table in tables]
 
 
-def partitions(tables: Sequence[DaskTable]) -> list[Any]:
-    """Return a Delayed for every partition: the list of its chunks, one for each table.
+def partitions(tables: Sequence[DaskTable]) -> list[Part]:
+    """Return every partition as the list of its chunks, one for each table.
 
-    Where partitions share no work, each becomes one task that makes its chunks by itself. As tasks of their own, the
-    chunks of a partition would be made by different workers, and rows would travel before anything was done with them.
+    Where partitions share no work, whoever works on one makes its chunks itself. As tasks of their own, the chunks of a
+    partition would be made by different workers, and rows would travel before anything was done with them.
     """
     import cloudpickle
     import dask
@@ -111,11 +111,10 @@ def partitions(tables: Sequence[DaskTable]) -> list[Any]:
         graph.update(ensure_dict(array.__dask_graph__()))
     keys = [[(array.name, number, 0) for array in arrays] for number in range(len(tables[0].sizes))]
     parts = [cull(graph, own)[0] for own in keys]
-    named = Named("read")
     if share_work(parts):
         chunks = [array.to_delayed(optimize_graph=False).ravel() for array in arrays]
-        return [named(list_of, *own) for own in zip(*chunks, strict=True)]
-    return [named(make_chunks, cloudpickle.dumps((dict(part), own))) for part, own in zip(parts, keys, strict=True)]
+        return [Part(own, list_of) for own in zip(*chunks, strict=True)]
+    return [Part((cloudpickle.dumps((dict(part), own)),), make_chunks) for part, own in zip(parts, keys, strict=True)]
 
 
 def share_work(graphs: Sequence[Mapping[Any, Any]]) -> bool:
@@ -161,7 +160,7 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     cuts = np.searchsorted(ascending, bounds)  # (P + 1,)
     named = Named("sample")
     picked = [
-        named(pick_rows, part, ascending[cuts[number] : cuts[number + 1]] - bounds[number])
+        part.work(named, pick_rows, ascending[cuts[number] : cuts[number + 1]] - bounds[number])
         for number, part in enumerate(partitions(tables))
         if cuts[number] < cuts[number + 1]
     ]
@@ -170,7 +169,7 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     return [stacked(parts)[back] for parts in zip(*found, strict=True)]
 
 
-def pick_rows(chunks: Sequence[Any], rows: np.ndarray) -> list[Any]:
+def pick_rows(rows: np.ndarray, chunks: Sequence[Any]) -> list[Any]:
     """Return some rows of every chunk."""
     return [in_rows(chunk)[rows] for chunk in chunks]
 

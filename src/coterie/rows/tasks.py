@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,35 @@ class Named:
         return delayed(function, pure=False, traverse=False)(*arguments, dask_key_name=key)
 
 
+def identity(thing: Any) -> Any:
+    """Return what it is given."""
+    return thing
+
+
+@dataclass(frozen=True)
+class Part:
+    """A partition: how a worker gets at its blocks."""
+
+    inputs: tuple[Any, ...]  # tasks, or plain data
+    open: Callable[..., Any] = identity  # called with the inputs' results
+
+    def work(self, named: Named, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return one task that opens the partition and calls ``function`` with it, behind other arguments.
+
+        If opening were a task of its own, its result could be sent to another worker for the rest.
+        """
+        return named(partial(open_and_work, self.open, function, len(arguments)), *arguments, *self.inputs)
+
+    def opened(self, named: Named) -> Any:
+        """Return a task whose result is the partition: that which made it, where there is one."""
+        return self.inputs[0] if self.open is identity else self.work(named, identity)
+
+
+def open_and_work(open: Callable[..., Any], function: Callable[..., Any], n_arguments: int, *given: Any) -> Any:
+    """Call a function, on a worker, with some arguments and the partition that the others are the inputs of."""
+    return function(*given[:n_arguments], open(*given[n_arguments:]))
+
+
 def persisted(tasks: Sequence[Any]) -> Sequence[Any]:
     """Return tasks that are being done, and whose results stay where they are made."""
     import dask
@@ -62,8 +92,3 @@ def array_of(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...],
     graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)
     chunks = (tuple(int(size) for size in sizes), *((size,) for size in shape))
     return Array(graph, name, chunks, dtype=dtype)
-
-
-def identity(thing: Any) -> Any:
-    """Return what it is given."""
-    return thing
