@@ -21,6 +21,7 @@ from coterie.threads import in_order
 # Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
 REFINE_ROWS = 500_000
+REFINE_BLOCKS = 64  # of as many rows, for all threads
 MAX_ITER = 100
 FULL_PASSES = 10
 
@@ -60,7 +61,7 @@ def fit_centroids(
         rows = (
             CudaRows([known], n_rows=len(known))
             if is_tensor(known)
-            else MemoryRows([known], n_rows=len(known), n_threads=1)
+            else MemoryRows(np.array_split(known, REFINE_BLOCKS), n_rows=len(known), n_threads=n_threads)
         )
     sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
     if method == "cluster_qr":

@@ -752,7 +752,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if bandwidth == "local":
                 bandwidths.append(LOCAL)
             elif bandwidth == "median":
-                bandwidths.append(median_distance(preparations[v](sample.read_view(v, slice(None)).known()), rng))
+                known = sample.read_view(v, slice(None)).known()
+                bandwidths.append(median_distance(known, rng, preparations[v]))
             else:
                 check_real(owner, "bandwidth", bandwidth, low=0, above=True)
                 unit = preparations[v].factor if preparations[v].kind == "raw" else 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,22 +57,25 @@ def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tupl
     return tuple(found)
 
 
-def median_distance(rows: Table, rng: np.random.Generator) -> float:
-    """Return the median distance between rows, over a sample of them where there are many.
+def median_distance(
+    rows: Table, rng: np.random.Generator, preparation: Callable[[Table], Table] = lambda rows: rows
+) -> float:
+    """Return the median distance between rows, prepared, over a sample of them where there are many.
 
     This is the paper's sigma. It falls back to the mean where more than half of the rows are alike, and to 1 where
     all are.
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
+    rows = preparation(rows)  # (m, d)
     if rows.shape[0] < 2:
         return 1.0
     products = rows @ rows.T
     products = convert(products.toarray() if sparse.issparse(products) else products, "float64")  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    first, second = np.triu_indices(len(norms), 1)
-    distances = squares[first, second].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
+    once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair
+    distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
     middle = distances.median() if is_tensor(distances) else np.median(distances)
     return float(middle) or float(distances.mean()) or 1.0
 

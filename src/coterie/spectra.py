@@ -216,7 +216,9 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
     degree = int(np.clip(MOST_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
     before, now = block, (image - half * block) / half
-    doubled = (2 / half) * matrix - 2 * xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    doubled = (2 / half) * matrix
+    diagonal = np.arange(matrix.shape[-1])
+    doubled[..., diagonal, diagonal] -= 2
     for _ in range(degree - 1):
         before, now = now, doubled @ now - before
         if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which is too much for float32

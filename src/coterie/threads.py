@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -61,7 +61,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
 
     Only a few: what waits to be taken is memory.
     """
-    if n_threads == 1:
+    alone = isinstance(items, Sized) and len(items) < 2  # a pool would cost more than the item
+    if n_threads == 1 or alone:
         yield from map(function, items)
         return
     items = iter(items)
