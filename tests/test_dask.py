@@ -158,6 +158,9 @@ def test_a_fit_is_that_of_memory(tables, in_memory):
     np.testing.assert_array_equal(found.transform(X), found.embedding_)
     np.testing.assert_array_equal(found.confidence(X), found.confidence_)
     np.testing.assert_array_equal(found.view_labels(X), found.view_labels(tables))
+    streamed = list(found.stream(X))
+    assert [part.first_row for part in streamed][:2] == [0, 256]
+    np.testing.assert_array_equal(np.concatenate([part.labels for part in streamed]), found.labels_)
     np.testing.assert_array_equal(found.predict({"view1": X[1]}), found.predict({"view1": tables[1]}))
 
 

@@ -459,10 +459,12 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         >>> [(part.first_row, len(part.labels)) for part in model.stream(data.views)]
         [(0, 100), (100, 100), (200, 100)]
         """
+        check_is_fitted(self)
+        centroids = self.cluster_centers_
 
         def label(row_map: RowMap, block: RawRows) -> Prediction:
             embedding = row_map(block.views, block.first_row)  # (b, c)
-            part = assign(embedding, self.cluster_centers_)
+            part = assign(embedding, centroids)
             return Prediction(block.first_row, part.labels, part.confidence, embedding)
 
         with self._new_rows(X) as (rows, row_map):

@@ -236,6 +236,7 @@ def tables(
     """
     from coterie.bench import landmarks_figure, read_records, rewrite_tables, speed_tables, tables_of
     from coterie.bench.choosing import choosing_table
+    from coterie.bench.cluster import cluster_table
     from coterie.bench.gpu import gpu_table, read_lines
     from coterie.bench.out_of_core import out_of_core_table
     from coterie.bench.steadiness import steadiness_table
@@ -253,6 +254,9 @@ def tables(
     stored = read_lines(results / "out_of_core.jsonl")
     if stored:
         found["out_of_core"] = out_of_core_table(stored)
+    spread = read_lines(results / "cluster.jsonl")
+    if spread:
+        found["cluster"] = cluster_table(spread)
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)

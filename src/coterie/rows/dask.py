@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
@@ -64,9 +65,10 @@ class DaskRows:
         return computed(self._tasks(ask_block, function))
 
     def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
-        """Yield ``function(block)`` for every partition, in the order of the rows."""
-        for part in persisted(self._tasks(join_blocks, function, load)):
-            yield computed([part])[0]
+        """Yield ``function(block)`` in the order of the rows, a partition at a time brought here."""
+        waiting = deque(persisted(self._tasks(bring_blocks, function, load)))
+        while waiting:
+            yield from computed([waiting.popleft()])[0]
 
     def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
         """Put the rows of ``function(block)`` together: as a Dask array, where they are, in the input's partitions."""
@@ -175,6 +177,11 @@ def map_blocks(function: Callable[[Any], Any], blocks: Sequence[Any]) -> list[An
     """Return the function of every block."""
     with one_thread_per_block():
         return [function(block) for block in blocks]
+
+
+def bring_blocks(function: Callable[[Any], Any], blocks: Sequence[Any]) -> list[Any]:
+    """Return the function of every block, in the worker's own memory."""
+    return to_host(map_blocks(function, blocks))
 
 
 def join_blocks(function: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
