@@ -19,6 +19,7 @@ import dask
 import dask.array as da
 import distributed
 import numpy as np
+import psutil
 
 import coterie
 from coterie import GuidedCoTraining
@@ -83,11 +84,19 @@ def cluster_of(n_workers, threads=1):
     )
 
 
+def processor_seconds():
+    """What this process and its workers have used of the processors, which others' work changes less than the clock."""
+    own = psutil.Process()
+    spent = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return sum(times.user + times.system for times in spent)
+
+
 def timed(model, views):
-    started = time.perf_counter()
+    """Seconds by the clock, seconds of processors, and the labels."""
+    started, before = time.perf_counter(), processor_seconds()
     model.fit(views)
     labels = np.asarray(model.labels_)
-    return time.perf_counter() - started, labels
+    return time.perf_counter() - started, processor_seconds() - before, labels
 
 
 def measure_time(folder, n_rows, repeats, worker_counts):
@@ -95,39 +104,49 @@ def measure_time(folder, n_rows, repeats, worker_counts):
     folder = save_views(folder, n_rows)
     model = GuidedCoTraining(CLUSTERS, random_state=0, n_jobs=2)
     arrays, parts = in_memory(folder, n_rows), on_dask(folder, n_rows)
-    seconds, stages, agreement = {0: []}, {}, {}
+    few = on_dask(folder, 2 * PARTITION_ROWS)
+    seconds, processors, stages, agreement = {}, {}, {}, {}
     clusters = {n: cluster_of(n) for n in worker_counts}
     clients = {n: distributed.Client(cluster, set_as_default=False) for n, cluster in clusters.items()}
+
+    def note(n, views):
+        spent, used, labels = timed(model, views)
+        seconds.setdefault(n, []).append(spent)
+        processors.setdefault(n, []).append(used)
+        stages[n] = {name: round(value, 2) for name, value in model.timings_.items() if ":" not in name}
+        return labels
+
     try:
-        for turn in range(repeats + 1):  # the first one warms up
-            spent, expected = timed(model, arrays)
-            seconds[0] += [spent] * (turn > 0)
-            stages[0] = dict(model.timings_)
+        timed(model, [view[: 2 * PARTITION_ROWS] for view in arrays])  # compiles, or loads what was compiled
+        for client in clients.values():
+            with client.as_current():
+                timed(model, few)
+        for _ in range(repeats):
+            expected = note(0, arrays)
             for n, client in clients.items():
                 with client.as_current():
-                    spent, labels = timed(model, parts)
-                seconds.setdefault(n, []).extend([spent] * (turn > 0))
-                stages[n] = dict(model.timings_)
-                agreement[n] = ari(expected, labels)
+                    agreement[n] = ari(expected, note(n, parts))
     finally:
         for n in clients:
             clients[n].close()
             clusters[n].close()
-    base = float(np.median(seconds[0]))
+    clock, used = ({n: float(np.median(found[n])) for n in found} for found in (seconds, processors))
     for n in worker_counts:
-        spent = float(np.median(seconds[n]))
         yield {
             "part": "time",
             "rows": n_rows,
             "columns": COLUMNS,
             "workers": n,
-            "seconds": round(spent, 2),
-            "memory_seconds": round(base, 2),
-            "ratio": round(spent / base, 3),
+            "seconds": round(clock[n], 2),
+            "memory_seconds": round(clock[0], 2),
+            "ratio": round(clock[n] / clock[0], 3),
+            "processor_seconds": round(used[n], 2),
+            "processor_ratio": round(used[n] / used[0], 3),
+            "load": os.getloadavg()[0],
             "ari_to_memory": agreement[n],
             "partitions": n_rows // PARTITION_ROWS,
-            "stages": {name: round(value, 2) for name, value in stages[n].items() if ":" not in name},
-            "memory_stages": {name: round(value, 2) for name, value in stages[0].items() if ":" not in name},
+            "stages": stages[n],
+            "memory_stages": stages[0],
         }
 
 

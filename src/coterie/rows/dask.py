@@ -73,7 +73,7 @@ class DaskRows:
     def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
         """Put the rows of ``function(block)`` together: as a Dask array, where they are, in the input's partitions."""
         named = Named(function)
-        parts = persisted(self._tasks(join_blocks, function, load))
+        parts = awaited(persisted(self._tasks(join_blocks, function, load)))
         ((dtype, shape),) = computed([named(kind_of, parts[0])])
         waiting = iter(parts)
         empty = np.empty((0, *shape), dtype=dtype)
