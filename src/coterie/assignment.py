@@ -17,6 +17,7 @@ from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
 from coterie.seeding import draw_starts, far_apart, far_apart_at_once
 from coterie.threads import in_order
+from coterie.validation import must_be_finite
 
 # Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
@@ -64,6 +65,7 @@ def fit_centroids(
             else MemoryRows(np.array_split(known, REFINE_BLOCKS), n_rows=len(known), n_threads=n_threads)
         )
     sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
+    must_be_finite("embedding", sample)
     if method == "cluster_qr":
         centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
     else:

@@ -15,6 +15,7 @@ from coterie.rowmap import Basis, Block, Guide
 from coterie.rows import Rows
 from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams
 from coterie.threads import in_order
+from coterie.validation import must_be_finite
 
 # What a graph counts at least: the consensus can tell noise from structure better than any one graph's vectors can.
 LEAST_TRUST = 0.05
@@ -90,6 +91,7 @@ def cotrain(
         view = augmented_view(rows, landmarks, bounds, settings, view)
         first_view = first_view or view
         anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
+        must_be_finite("guide", anchors)
         change = relative_change(before, anchors)
         agreement = held_share(view, settings)
         history.append(Round(change, agreement, time.perf_counter() - started))

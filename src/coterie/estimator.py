@@ -54,7 +54,7 @@ from coterie.rows import Rows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.stability import landmark_stability
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.validation import check_bytes, check_choice, check_int, check_real, per_view, refuse
+from coterie.validation import check_bytes, check_choice, check_int, check_real, must_be_finite, per_view, refuse
 from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
 
 # What a fit does not always leave behind, and must not be mistaken for its own where an earlier one did.
@@ -812,6 +812,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = rows.map(partial(assign, centroids=self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
+        must_be_finite("assignment", self.cluster_centers_, self.confidence_)  # of every row
         census = merge_censuses(found.each(partial(count_clusters, n_clusters=k)))
         self.medoid_indices_ = census.medoids
         self._warn_of_oddities(rows, census)

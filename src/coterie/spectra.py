@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
+from coterie.validation import must_be_finite
 
 if TYPE_CHECKING:
     from coterie.rowmap import Block
@@ -86,6 +87,7 @@ def graph_spectrum(
     """
     xp = array_namespace(gram)
     degrees = xp.sum(gram, axis=-1)  # (p,)
+    must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
     laplacian = gram * roots[..., None, :] * roots[..., None]  # (p, p)
     if drop_first:
@@ -100,6 +102,7 @@ def graph_spectrum(
     lengths = inverse_roots(values[..., :used]) * xp.clip(values[..., :used], 0, None) ** (diffusion / 2)  # (m,)
     basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
     basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
+    must_be_finite("spectra", basis)
     return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, found.block)
 
 
@@ -112,6 +115,7 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     """
     n_graphs = len(weights)
     outer = to_host(outer)  # small enough to be solved faster there
+    must_be_finite("augmented view", outer, weights)
     unit = power_of_two(weights.max())  # only shares count, and squares of 1e200 must not be lost
     scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = eigh(outer * scale * scale[:, None])
@@ -119,6 +123,7 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     kept = values[:n_components]
     lengths = inverse_roots(kept) * (kept / max(values[0], np.finfo(float).tiny)) ** power  # (k,)
     rotation = vectors[:, :n_components] * lengths * scale[:, None]  # (G r, k)
+    must_be_finite("augmented view", rotation)
     return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), unit * np.sqrt(values))
 
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 
 def refuse(owner: str, name: str, allowed: str, value: Any) -> None:
     """Raise the error for a parameter that is not what it must be."""
@@ -72,3 +74,28 @@ def per_view(owner: str, name: str, value: Any, views: Sequence[str], default: A
             refuse(owner, name, f"one value or a list of {len(views)}, one per view", value)
         return list(value)
     return [value] * len(views)
+
+
+def must_be_finite(stage: str, *arrays: Any) -> None:
+    """Raise an error that names the stage if any number that leaves it is not finite.
+
+    What is checked are the small matrices between stages and sums over rows, which one bad row would spoil: looking at
+    every row again would cost time, and find no more. A sum of numbers is finite only if all of them are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> must_be_finite("spectra", np.eye(3))
+    >>> must_be_finite("spectra", np.array([1.0, np.inf, -np.inf]))
+    Traceback (most recent call last):
+        ...
+    ValueError: Numbers of the fit's stage 'spectra' are not finite...
+    """
+    with np.errstate(all="ignore"):
+        bad = not all(np.isfinite(float(array.sum())) for array in arrays)
+    if bad:
+        raise ValueError(
+            f"Numbers of the fit's stage {stage!r} are not finite, so no clusters can be made from them. Rows of X may "
+            "be of very unlike sizes: try scaling='standard', metric='cosine' or dtype='float64', or leave out the "
+            "rows farthest from the others."
+        )
