@@ -87,8 +87,8 @@ def nearest(rows: Any, landmarks: Any, landmark_norms: Any, q: int, precision: s
         return indices, values
     for start in range(0, n, TILE):
         distances = landmark_norms - 2 * (rows[start : start + TILE] @ landmarks.mT)  # (b, p)
-        found = distances.topk(q, dim=1, largest=False)
-        values[start : start + TILE], indices[start : start + TILE] = found.values, found.indices
+        # Sorted, and not by topk: among equals the first landmark wins, as everywhere.
+        indices[start : start + TILE], values[start : start + TILE] = smallest(distances, q)
     return indices, values
 
 
