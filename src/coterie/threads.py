@@ -23,29 +23,55 @@ _controller: ThreadpoolController | None = None  # finding the libraries takes m
 _modules_then = 0  # and need be done again only after an import, which may have loaded another one
 
 
+# OpenMP and MKL count threads for each thread apart, and only that thread can set its number.
+COUNTED_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
+
+
 @contextmanager
 def one_thread_per_block() -> Iterator[None]:
     """Let every BLAS and OpenMP call use one thread, for as long as any fit is running.
 
     Blocks are the unit of parallel work. A product that used several threads by itself would fight with the other
-    blocks for the cores, and its rounding would depend on how many there are. The setting belongs to the process,
-    so fits that overlap in time share it: the first one sets it, the last one puts back what it found.
+    blocks for the cores, and its rounding would depend on how many there are. BLAS has one setting for the process, so
+    fits that overlap in time share it: the first one sets it, the last one puts back what it found.
     """
     global _fits_running, _limits, _controller, _modules_then
     with _lock:
+        if _controller is None or len(sys.modules) != _modules_then:
+            _controller, _modules_then = ThreadpoolController(), len(sys.modules)
         if _fits_running == 0:
-            if _controller is None or len(sys.modules) != _modules_then:
-                _controller, _modules_then = ThreadpoolController(), len(sys.modules)
-            _limits = _controller.limit(limits=1)
+            take_control(_controller)
+            _limits = _controller.select(user_api="blas").limit(limits=1)
         _fits_running += 1
+        own_limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
     try:
         yield
     finally:
         with _lock:
+            own_limits.restore_original_limits()
             _fits_running -= 1
             if _fits_running == 0 and _limits is not None:
+                take_control(_controller)
                 _limits.restore_original_limits()
+                take_control(_controller)
                 _limits = None
+
+
+def take_control(controller: ThreadpoolController) -> None:
+    """Let whichever thread comes next set BLAS's number of threads.
+
+    threadpoolctl (from 3.7) listens to the thread that set it first, and to no other until that one is done. But a fit
+    may begin in one thread and the last one that overlaps with it end in another, and the count above keeps order.
+    """
+    for library in controller.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+def limit_this_thread() -> None:
+    """Let OpenMP and MKL use one thread when one of ours calls them; such threads end with what they were made for."""
+    if _controller is not None:
+        _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -66,7 +92,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
         yield from map(function, items)
         return
     items = iter(items)
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="coterie") as pool:
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="coterie", initializer=limit_this_thread) as pool:
         waiting = [pool.submit(function, item) for item in islice(items, 2 * n_threads)]
         try:
             while waiting:
