@@ -3,8 +3,10 @@
     python benchmarks/long_run.py --minutes 60
 
 Every half minute the garbage is collected, freed memory is given back to the system, and the process's resident memory
-is written down. The first quarter is left out: code is compiled and caches are filled then. The result is one line of
-benchmarks/results/long_run.jsonl with the samples, the slope of a straight line through them, and the verdict.
+is written down. The largest sizes come first, in every setting: what the C library keeps for each thread's next
+request, and never gives back, is as large as it will ever be then. The first quarter is left out of the judgement. The
+result is one line of benchmarks/results/long_run.jsonl with the samples, the slope of a straight line through them, and
+the verdict.
 """
 
 import argparse
@@ -34,26 +36,42 @@ WARM_UP = 0.25  # share of the samples that are left out
 ALLOWED = 0.03  # growth in an hour, as a share of what is in use
 
 
-def one_cycle(rng, folder):
+SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
+LARGEST = {"n": 3000, "k": 11, "widths": [60, 60, 60], "n_landmarks": 400}
+
+
+def largest_first(rng):
+    """Yield sizes, settings and kinds of fits: the largest of every sort, and then any."""
+    for kind in range(len(KINDS)):
+        for more in SETTINGS:
+            yield LARGEST, more, kind
+    while True:
+        size = {
+            "n": int(rng.integers(100, LARGEST["n"])),
+            "k": int(rng.integers(2, LARGEST["k"])),
+            "widths": rng.integers(2, 60, size=rng.integers(1, 4)).tolist(),
+            "n_landmarks": int(rng.integers(50, LARGEST["n_landmarks"])),
+        }
+        yield size, SETTINGS[rng.integers(len(SETTINGS))], int(rng.integers(len(KINDS)))
+
+
+def one_cycle(size, more, kind, seed, folder):
     """Fit rows of some size and kind, predict, save, load and predict again."""
-    n, k = int(rng.integers(100, 4000)), int(rng.integers(2, 12))
-    widths = rng.integers(2, 80, size=rng.integers(1, 4)).tolist()
-    data = make_views(n, k, n_columns=widths, random_state=int(rng.integers(2**31)))
-    views = {name: as_kind(view, rng.integers(4)) for name, view in data.views.items()}
-    settings = [{}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777}]
-    more = settings[rng.integers(len(settings))]
-    model = GuidedCoTraining(k, n_landmarks=min(n, int(rng.integers(50, 500))), n_init=2, random_state=0, **more)
-    model.fit(views)
-    path = coterie.save(model, folder / "model.coterie")
-    again = coterie.load(path).predict(views)
+    n, k = size["n"], size["k"]
+    data = make_views(n, k, n_columns=size["widths"], random_state=seed)
+    views = {name: KINDS[(kind + v) % len(KINDS)](view) for v, (name, view) in enumerate(data.views.items())}
+    model = GuidedCoTraining(k, n_landmarks=min(n, size["n_landmarks"]), n_init=2, random_state=0, **more).fit(views)
+    again = coterie.load(coterie.save(model, folder / "model.coterie")).predict(views)
     if not (again == model.labels_).all():
         raise AssertionError("A loaded model predicts other labels.")
 
 
-def as_kind(view, kind):
-    if kind == 0:
-        return sparse.csr_array(np.where(view > 0.5, view, 0))
-    return view.astype(["float32", "float64", "float16"][kind - 1])
+KINDS = (
+    lambda view: view.astype(np.float32),
+    lambda view: view.astype(np.float64),
+    lambda view: view.astype(np.float16),
+    lambda view: sparse.csr_array(np.where(view > 0.5, view, 0)),
+)
 
 
 def sample(started, cycles):
@@ -89,10 +107,10 @@ def main():
         tracemalloc.start()
     rng = np.random.default_rng(0)
     started = time.perf_counter()
-    samples, cycles = [], 0
+    samples, cycles, fits = [], 0, largest_first(rng)
     with tempfile.TemporaryDirectory() as folder:
         while time.perf_counter() - started < 60 * args.minutes:
-            one_cycle(rng, Path(folder))
+            one_cycle(*next(fits), cycles, Path(folder))
             cycles += 1
             if time.perf_counter() - started >= args.every * (len(samples) + 1):
                 samples.append(sample(started, cycles))
