@@ -50,7 +50,7 @@ html_static_path = ["_static"]
 html_css_files = ["formulas.css"]
 
 # Scripts of examples/ run when the manual is built. One whose package is missing is shown, and not run.
-NEEDED = {"plot_3_cells": "mudata"}
+NEEDED = {"plot_3_cells": "mudata", "plot_9_dask": "distributed"}
 NOT_RUN = {script: package for script, package in NEEDED.items() if find_spec(package) is None}
 for script, package in NOT_RUN.items():
     logging.getLogger(__name__).info("%s.py is not run: it needs pip install %s", script, package)
