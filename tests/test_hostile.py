@@ -13,7 +13,8 @@ import pytest
 from mutate_models import join, sealed, split
 
 from coterie.datasets import load_views, save_views
-from coterie.formats import FormatError, open_target, open_views
+from coterie.formats import FormatError, open_table, open_target, open_views
+from coterie.formats.hdf5_heaps import MARK
 from coterie.saving import ModelFileError, describe_file, load
 
 MODEL = Path(__file__).parent / "data" / "model_v1.coterie"
@@ -236,6 +237,33 @@ def test_hdf5_groups_that_hold_themselves(tmp_path):
             group = inner
         group["deep"] = np.eye(3)
     assert len(open_views([path])) == 2
+
+
+def test_hdf5_heaps_that_do_not_add_up(tmp_path):
+    """HDF5's library would go on for ever; heaps that were changed and grown in between are as good as new ones."""
+    path = tmp_path / "text.h5"
+    words = ["word" * (i % 50) for i in range(3000)]
+    with h5py.File(path, "w") as file:
+        file["x"] = np.eye(3)
+        file["x"].attrs["said"] = "something"
+        file["words"] = np.array(words, dtype=object)
+        file.create_dataset("lists", (9,), dtype=h5py.vlen_dtype(np.float64))[3] = np.arange(900.0)
+    with h5py.File(path, "a") as file:
+        del file["words"]
+        file["lists"][3] = np.arange(1900.0)
+        file["long"] = np.array(["x" * 10_000, "", "y"], dtype=object)
+    np.testing.assert_array_equal(open_table(path, key="x")[:], np.eye(3))
+    data = path.read_bytes()
+    assert data.count(MARK) > 3
+    for at, size in ((16 + 8, 0), (16 + 8, (1 << 64) - 16), (16 + 8, 1 << 40), (8, 1 << 40)):
+        broken = bytearray(data)
+        place = data.index(MARK) + at
+        broken[place : place + 8] = size.to_bytes(8, "little")
+        if at > 8:
+            broken[place - 8 : place - 6] = bytes(2)  # what is left of the heap, and takes no room
+        other = tmp_path / f"{at}-{size}.h5"
+        other.write_bytes(broken)
+        refused(other, "heap of text", lambda path: read_all(f"{path}::x"))
 
 
 def test_shapes_without_values(tmp_path):

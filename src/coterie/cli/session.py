@@ -28,6 +28,7 @@ USAGE_ERROR: Any = typer.BadParameter.__base__  # typer's own, whichever version
 DEBUG, WARNINGS = "coterie.debug", "coterie.warnings"
 
 PIPE_WIDTH = 120
+LONGEST = 1000  # letters of an error
 
 
 class Commands(TyperGroup):
@@ -83,6 +84,8 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     said = " ".join(str(error).split())
+    if len(said) > LONGEST:  # it quotes what was written, which may be anything
+        said = f"{said[:LONGEST]}..."
     return said or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
 
 

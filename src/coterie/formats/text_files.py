@@ -105,7 +105,7 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
         for name in names:
             field = fields[file.names.index(name)]
             if not is_number(field) and field.strip() not in MISSING:
-                column = f"column {name!r}" if file.has_names else f"column {name}"
+                column = f"column {name[:60]!r}" if file.has_names else f"column {name}"
                 return (
                     f"{column} holds {field[:60]!r} in line {number}, which is not a number. Encode it as numbers, "
                     "leave it out (choose columns), or make it the id column."

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats.errors import FormatError, package
+from coterie.formats.hdf5_heaps import check_heaps
 from coterie.formats.labels import find_labels, is_label
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
 from coterie.formats.tables import (
@@ -39,7 +40,9 @@ HDF5 = (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu", ".mat")
 def open_root(path: Path) -> Any:
     """Open a file; h5py lets one thread read at a time, and zarr several."""
     if path.suffix.lower() in HDF5:
-        return package("h5py", "Reading HDF5").File(path, "r")
+        h5py = package("h5py", "Reading HDF5")
+        check_heaps(path)
+        return h5py.File(path, "r")
     return package("zarr", "Reading zarr").open(path, mode="r")
 
 

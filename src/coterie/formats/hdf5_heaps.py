@@ -1,0 +1,53 @@
+"""A look at the heaps in which an HDF5 file keeps text, before the library reads it.
+
+HDF5's own library never comes back from a heap whose objects do not add up: it steps over them by the sizes that they
+state. A heap ("global heap collection") is its mark, its size, and objects: a number, a count, and a size, followed by
+so many bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked
+at, since the whole would have to be read for it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from functools import lru_cache
+from pathlib import Path
+
+MARK = b"GCOL\x01\0\0\0"
+HEAD = len(MARK) + 8
+OBJECT = struct.Struct("<HHIQ")  # number, count, nothing, size
+LOOK = 64 << 20  # bytes of a file
+
+
+def check_heaps(path: Path) -> None:
+    """Raise a ValueError for a file with a heap that its library would not come back from."""
+    about = path.stat()
+    check_heaps_of(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def check_heaps_of(path: Path, size: int, changed: int) -> None:
+    """Check a file once for each of its states."""
+    if not size:
+        return
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.find(MARK, 0, LOOK)
+        while at >= 0:
+            check_heap(content, at)
+            at = content.find(MARK, at + len(MARK), LOOK)
+
+
+def check_heap(content: mmap.mmap, at: int) -> None:
+    """Step over the objects of one heap, as the library does."""
+    size = int.from_bytes(content[at + len(MARK) : at + HEAD], "little")
+    end = at + size
+    place = at + HEAD
+    if end > len(content):
+        raise ValueError(f"the heap of text at byte {at:,} ends after the file")
+    while end - place >= OBJECT.size:
+        number, _, _, length = OBJECT.unpack_from(content, place)
+        # What is left counts its own head in its size.
+        step = length if number == 0 else OBJECT.size + length + -length % 8
+        if step < OBJECT.size or step > end - place:
+            raise ValueError(f"the heap of text at byte {at:,} does not add up at byte {place:,}")
+        place += step
