@@ -145,6 +145,7 @@ def test_fits_in_any_thread_and_their_helpers_use_one_thread():
 
 def test_states_differ_where_something_is_changed(monkeypatch):
     """The test above would see it."""
+    state()  # libraries are loaded once
     before = state()
     monkeypatch.setenv("COTERIE_TEST", "1")
     with warnings.catch_warnings(), np.errstate(over="raise"):

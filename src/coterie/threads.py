@@ -27,6 +27,16 @@ _modules_then = 0  # and need be done again only after an import, which may have
 COUNTED_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
+class OwnLimits(threading.local):
+    """Fits that one thread has begun, which may overlap too: a generator of predictions waits while others run."""
+
+    fits_running = 0
+    limits: Any = None
+
+
+_own = OwnLimits()
+
+
 @contextmanager
 def one_thread_per_block() -> Iterator[None]:
     """Let every BLAS and OpenMP call use one thread, for as long as any fit is running.
@@ -43,12 +53,16 @@ def one_thread_per_block() -> Iterator[None]:
             take_control(_controller)
             _limits = _controller.select(user_api="blas").limit(limits=1)
         _fits_running += 1
-        own_limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
+        if _own.fits_running == 0:
+            _own.limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
+        _own.fits_running += 1
     try:
         yield
     finally:
         with _lock:
-            own_limits.restore_original_limits()
+            if _own.fits_running == 1:
+                _own.limits.restore_original_limits()
+            _own.fits_running = max(_own.fits_running - 1, 0)  # a generator may be closed by another thread
             _fits_running -= 1
             if _fits_running == 0 and _limits is not None:
                 take_control(_controller)
