@@ -282,6 +282,15 @@ def test_shapes_without_values(tmp_path):
     refused(tmp_path / "c.zarr", "more than 250 times")
 
 
+def test_text_of_letters_that_there_are_not(tmp_path):
+    broken = np.array([0x110000, 65], dtype=np.uint32).view("<U1")
+    np.savez(tmp_path / "a.npz", view_names=broken, view_1=np.eye(3), view_2=np.eye(3))
+    np.save(tmp_path / "b.npy", broken)
+    refused(tmp_path / "a.npz", "must be text", load_views)
+    refused(tmp_path / "a.npz", "must be text")
+    refused(tmp_path / "b.npy", "letters that there are not", open_target)
+
+
 def bomb_of(path, member, size):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(member, "w") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (size // 80, 10)})

@@ -192,7 +192,10 @@ def read_names(arrays: Mapping[str, NDArray[Any]], path: Path) -> list[str]:
             f"{path}: 'view_names' must be a list of at least one string. "
             f"Got {names.dtype} of shape {names.shape} instead."
         )
-    listed = [str(name) for name in names.astype(np.str_)]
+    try:
+        listed = [str(name) for name in names.astype(np.str_)]
+    except (SystemError, UnicodeError) as error:  # letters that there are not
+        raise ValueError(f"{path}: 'view_names' must be text. Got something else instead.") from error
     if len(set(listed)) < len(listed):
         raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
     return listed

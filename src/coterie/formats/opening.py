@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -257,6 +258,10 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
         if not np.isfinite(values).all() or (values != np.round(values)).any():
             raise FormatError(f"{where} is not labels: it holds fractions or NaN. Name another column or key.")
         return values.astype(np.int64)
+    if values.dtype.kind == "U" and values.nbytes:
+        codes = values.view(values.dtype.str[0] + "u4")
+        if codes.max() > sys.maxunicode:  # of which Python can make no text
+            raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
     return values
 
 
