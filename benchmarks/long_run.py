@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import gc
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -74,11 +75,28 @@ KINDS = (
 )
 
 
-def sample(started, cycles):
+def malloc_in_use(folder):
+    """Return the megabytes that were asked for and not freed yet: what malloc keeps for later is not among them."""
+    libc = ctypes.CDLL("libc.so.6")
+    libc.fopen.restype = ctypes.c_void_p
+    path = folder / "malloc.xml"
+    file = ctypes.c_void_p(libc.fopen(str(path).encode(), b"w"))
+    libc.malloc_info(0, file)
+    libc.fclose(file)
+    whole = path.read_text().rpartition("</heap>")[2]  # the sums over all of malloc's arenas
+
+    def size(kind):
+        return int(re.search(rf'type="{kind}"[^/]*size="(\d+)"', whole)[1])
+
+    return round((size("current") - size("fast") - size("rest") + size("mmap")) / 2**20, 3)
+
+
+def sample(started, cycles, folder):
     """Return what is in use, once all that can be given back is given back."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     return {
+        "malloc_mb": malloc_in_use(folder),
         "minutes": round((time.perf_counter() - started) / 60, 2),
         "cycles": cycles,
         "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
@@ -113,7 +131,7 @@ def main():
             one_cycle(*next(fits), cycles, Path(folder))
             cycles += 1
             if time.perf_counter() - started >= args.every * (len(samples) + 1):
-                samples.append(sample(started, cycles))
+                samples.append(sample(started, cycles, Path(folder)))
                 print(samples[-1], flush=True)
     growth = slope_of(samples, "rss_mb")
     share = growth / samples[-1]["rss_mb"]
@@ -123,6 +141,7 @@ def main():
         "growth_mb_an_hour": round(growth, 2),
         "growth_share_an_hour": round(share, 4),
         "flat": bool(share < ALLOWED),
+        "malloc_growth_mb_an_hour": round(slope_of(samples, "malloc_mb"), 3),
         "python_growth_mb_an_hour": round(slope_of(samples, "python_mb"), 2) if args.trace else None,
         "arena_max": os.environ.get("MALLOC_ARENA_MAX"),
         "samples": samples,
