@@ -5,9 +5,9 @@ A row of the fit and a new row go through the same functions, so prediction is e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,24 +165,31 @@ class GraphMap:
             sides = [self._side(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
             if CONCATENATION not in self.searches or not any(side.gaps for side in sides):
                 return self._connect_fused(sides)
-        tiles = []
+        tiles, scratch = [], Scratch()
         for start in range(0, views[0].data.shape[0], TILE):
             tile = slice(start, min(start + TILE, views[0].data.shape[0]))
-            tiles.append(self._connect_tile(views, tile, first_row + start, watch))
+            tiles.append(self._connect_tile(views, tile, first_row + start, watch, scratch))
         return join(tiles)
 
-    def _connect_tile(self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch) -> Block:
+    def _connect_tile(
+        self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch, scratch: Scratch
+    ) -> Block:
         sides = {
             v: self._side(v, view, tile, first_row, watch)
             for v, view in enumerate(views)
             if v in self.searches or CONCATENATION in self.searches
         }
         with watch("product"):
-            distances = {v: squared_distances(side.rows, side.norms, self.landmarks[v]) for v, side in sides.items()}
+            distances = {
+                v: squared_distances(side.rows, side.norms, self.landmarks[v], partial(scratch, v))
+                for v, side in sides.items()
+            }
         with watch("neighbours"):
             if CONCATENATION in self.searches:
                 gaps = any(side.gaps for side in sides.values())
-                distances[CONCATENATION] = concatenate_distances(list(distances.values()), gaps)
+                distances[CONCATENATION] = concatenate_distances(
+                    list(distances.values()), gaps, partial(scratch, CONCATENATION)
+                )
             parts: dict[int, Block] = {}
             for search, numbers in self.searches.items():
                 kernels = kernels_of(distances[search])
@@ -356,24 +363,48 @@ def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
     return Side(rows, xp.full((n_rows,), np.inf, dtype=rows.dtype, device=device), gaps=True)
 
 
-def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows) -> np.ndarray:
-    """Return squared distances between rows and landmarks; infinite where either lacks the view."""
-    dense = isinstance(rows, np.ndarray)
-    products: Table = row_product(rows, landmarks.columns) if dense else rows @ landmarks.columns  # (b, p)
+class Scratch:
+    """Arrays that are written over for every tile: asking for new ones takes as long as a good part of a product."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, np.ndarray] = {}
+
+    def __call__(self, slot: int, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+        """Return an array of no values in particular."""
+        known = self._arrays.get(slot)
+        if known is None or known.dtype != dtype or len(known) < shape[0]:
+            known = self._arrays[slot] = np.empty(shape, dtype)
+        return known[: shape[0]]
+
+
+def squared_distances(
+    rows: Table, norms: np.ndarray, landmarks: LandmarkRows, room: Callable[..., np.ndarray] = np.empty
+) -> np.ndarray:
+    """Return squared distances between rows and landmarks, in ``room``; infinite where either lacks the view."""
+    products: Table
+    if isinstance(rows, np.ndarray):
+        out = room((rows.shape[0], landmarks.columns.shape[1]), dtype=rows.dtype)
+        products = row_product(rows, landmarks.columns, out)  # (b, p)
+    else:
+        products = rows @ landmarks.columns
     if sparse.issparse(products):
         products = products.toarray()
     return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)
 
 
-def concatenate_distances(distances: list[np.ndarray], gaps: bool) -> np.ndarray:
+def concatenate_distances(
+    distances: list[np.ndarray], gaps: bool, room: Callable[..., np.ndarray] = np.empty
+) -> np.ndarray:
     """Return squared distances over all views side by side: the views' sum.
 
     Where a row or a landmark lacks views (``gaps``), the sum over those that both have stands for all of them.
     """
     xp = array_namespace(distances[0])
     if not gaps:
-        total = distances[0] + distances[1]  # (b, p)
-        for more in distances[2:]:
+        first, second, *others = distances
+        numpy = isinstance(first, np.ndarray)
+        total = np.add(first, second, out=room(first.shape, dtype=first.dtype)) if numpy else first + second  # (b, p)
+        for more in others:
             total += more
         return total
     stacked = xp.stack(distances)  # (V, b, p)

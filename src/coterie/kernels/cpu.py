@@ -83,9 +83,11 @@ def embed(
     return rows  # (b, k)
 
 
-def row_product(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def row_product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return ``rows @ columns``, rounded for a lone row as for one of many: BLAS takes another path for it."""
-    return rows @ columns if len(rows) != 1 else (np.repeat(rows, 2, axis=0) @ columns)[:1]
+    if len(rows) == 1:
+        return (np.repeat(rows, 2, axis=0) @ columns)[:1]
+    return np.matmul(rows, columns, out=out)
 
 
 def guide(
