@@ -74,7 +74,7 @@ def one_thread_per_block() -> Iterator[None]:
 def take_control(controller: ThreadpoolController) -> None:
     """Let whichever thread comes next set BLAS's number of threads.
 
-    threadpoolctl (from 3.7) listens to the thread that set it first, and to no other until that one is done. But a fit
+    threadpoolctl 3.8 listens to the thread that set it first, and to no other until that one is done. But a fit
     may begin in one thread and the last one that overlaps with it end in another, and the count above keeps order.
     """
     for library in controller.lib_controllers:
