@@ -9,6 +9,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 from mutate_models import join, sealed, split
 
@@ -264,6 +265,22 @@ def test_hdf5_heaps_that_do_not_add_up(tmp_path):
         other = tmp_path / f"{at}-{size}.h5"
         other.write_bytes(broken)
         refused(other, "heap of text", lambda path: read_all(f"{path}::x"))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_arrow_text_that_points_outside(tmp_path, stream):
+    """Offsets of text are not looked at when a batch is read, and were followed wherever they led."""
+    path = tmp_path / "x.arrow"
+    table = pa.table({"x": [1.0, 2.0, 3.0], "name": ["one", "two", "three"]})
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, table.schema) as writer:
+        writer.write_table(table)
+    offsets = np.array([0, 3, 6, 11], dtype=np.int32).tobytes()
+    data = path.read_bytes()
+    assert data.count(offsets) == 1
+    path.write_bytes(data.replace(offsets, np.array([0, 3, 1 << 30, 11], dtype=np.int32).tobytes()))
+    refused(path, "cannot be read", lambda path: open_target(path, "name"))
+    refused(path, "cannot be read", lambda path: open_table(path, id_column="name").ids)
+    assert open_table(path, columns="x")[:].tolist() == [[1.0], [2.0], [3.0]]
 
 
 def test_shapes_without_values(tmp_path):

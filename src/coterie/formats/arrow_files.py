@@ -115,20 +115,29 @@ class ArrowFile:
         found: set[str] = set()
         file = self.open(names)
         for batch in (file.get_batch(i) for i in range(file.num_record_batches if names else 0)):
-            found.update(name for name in names if batch.column(name).null_count)
+            found.update(name for name in names if checked(batch, name).null_count)
         return found
 
     def batches(self, segment: int, names: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Yield the rows of a batch."""
         batch = self.open(names).get_batch(segment)
+        for name in names:
+            checked(batch, name)
         for start in range(0, batch.num_rows, n_rows):
             yield batch.slice(start, n_rows)
 
     def column(self, name: str) -> Any:
         """Return a whole column."""
         file = self.open([name])
-        parts = [file.get_batch(i).column(name) for i in range(file.num_record_batches)]
+        parts = [checked(file.get_batch(i), name) for i in range(file.num_record_batches)]
         return package("pyarrow", "Reading Arrow files").chunked_array(parts).combine_chunks()
+
+
+def checked(batch: Any, name: str) -> Any:
+    """Return a column of a batch of which no part points outside of the file: Arrow would follow it there."""
+    column = batch.column(name)
+    column.validate(full=True)
+    return column
 
 
 class StreamBatches:
