@@ -271,7 +271,7 @@ def test_a_lost_worker_changes_nothing(client, tables, monkeypatch):
 
 def received_sums(dask_worker):
     transfers = (transfer["keys"].items() for transfer in dask_worker.transfer_incoming_log)
-    return sum(size for keys in transfers for key, size in keys if key.startswith("coterie-sum-grams"))
+    return sum(size for keys in transfers for key, size in keys if str(key).startswith("coterie-sum-grams"))
 
 
 def test_bytes_of_sums_do_not_grow_with_rows_or_partitions(client, tables):
