@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.threads import in_order, one_thread_per_block
+from coterie.threads import _lock, in_order, one_thread_per_block
 
 NAMES = ("defaults", "as published", "k chosen", "twins")
 
@@ -153,3 +153,18 @@ def test_states_differ_where_something_is_changed(monkeypatch):
         after = state()
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"environment", "warnings filters", "floating-point errors"}
+
+
+def test_a_generator_may_be_forgotten_at_any_time():
+    """Python closes it when it collects what is not needed, perhaps just while the same thread begins another fit."""
+
+    def predict_slowly():
+        with one_thread_per_block():
+            yield
+
+    before = counts()
+    forgotten = predict_slowly()
+    next(forgotten)
+    with _lock:
+        forgotten.close()
+    assert counts() == before

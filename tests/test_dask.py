@@ -22,8 +22,6 @@ dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.xdist_group("dask")
-
 PER_ROW = ("labels_", "confidence_", "embedding_")
 SHARED = ("cluster_centers_", "medoid_indices_", "landmark_indices_")
 
@@ -237,7 +235,7 @@ def client():
 
 def scaled(client, n_workers):
     client.cluster.scale(n_workers)
-    client.wait_for_workers(n_workers)
+    client.wait_for_workers(n_workers, timeout=120)
 
 
 def test_labels_do_not_depend_on_the_number_of_workers(client, tables, in_memory):

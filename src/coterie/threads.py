@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a forgotten generator may be closed, and its fit end, while its thread holds the lock
 _fits_running = 0
 _limits: Any = None
 _controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
@@ -49,13 +49,13 @@ def one_thread_per_block() -> Iterator[None]:
     with _lock:
         if _controller is None or len(sys.modules) != _modules_then:
             _controller, _modules_then = ThreadpoolController(), len(sys.modules)
-        if _fits_running == 0:
+        _fits_running += 1
+        if _fits_running == 1:
             take_control(_controller)
             _limits = _controller.select(user_api="blas").limit(limits=1)
-        _fits_running += 1
-        if _own.fits_running == 0:
-            _own.limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
         _own.fits_running += 1
+        if _own.fits_running == 1:
+            _own.limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
     try:
         yield
     finally:
