@@ -21,11 +21,14 @@ from coterie.views import as_views, match_views
 # -- kernels ------------------------------------------------------------------------------------------------------
 
 
-def test_smallest_is_a_stable_sort(rng):
-    distances = rng.integers(0, 20, size=(50, 30)).astype(np.float32)  # many ties
-    indices, values = np.empty((50, 6), np.uint16), np.empty((50, 6), np.float32)
-    cpu.smallest(distances, indices, values)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :6]
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("p", "q"), [(30, 6), (6, 6), (144, 6), (203, 1), (1001, 5)])  # from 24 q on they are folded
+def test_smallest_is_a_stable_sort(rng, p, q, dtype):
+    distances = rng.integers(0, max(20, p // 5), size=(50, p)).astype(dtype)  # many ties
+    distances[::7, ::3] = np.inf
+    distances[3] = np.inf  # the row lacks the view
+    indices, values = kernels.smallest(distances, q)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :q]
     np.testing.assert_array_equal(indices, order)
     np.testing.assert_array_equal(values, np.take_along_axis(distances, order, 1))
 

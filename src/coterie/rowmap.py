@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 CONCATENATION = -1  # the number of the view that is all views side by side
 LOCAL = 0.0  # the bandwidth that stands for each row's own
 
-# Rows whose distances to all landmarks are worked on at once: small enough to stay in a core's cache.
+# Rows whose distances to all landmarks are worked on at once: few enough for the cache, and enough for the products,
+# for which landmarks are laid out anew every time.
 TILE = 512
 
 # Landmarks of a sparse view are kept dense up to this many numbers: products are faster then.
@@ -67,8 +68,10 @@ class LandmarkRows:
     @cached_property
     def columns(self) -> Table:
         """The same rows as columns, in the form that products want."""
+        if isinstance(self.rows, np.ndarray):
+            return np.ascontiguousarray(self.rows.T)  # (d, p)
         if not sparse.issparse(self.rows):
-            return self.rows.T  # (d, p), whatever the kind of array
+            return self.rows.T  # (d, p)
         p, d = self.rows.shape
         if p * d <= DENSE_LANDMARKS:
             return np.ascontiguousarray(self.rows.toarray().T)  # (d, p)
@@ -179,25 +182,25 @@ class GraphMap:
             for v, view in enumerate(views)
             if v in self.searches or CONCATENATION in self.searches
         }
-        with watch("product"):
-            distances = {
-                v: squared_distances(side.rows, side.norms, self.landmarks[v], partial(scratch, v))
-                for v, side in sides.items()
-            }
+        distances: dict[int, Any] = {}  # (b, p) of every view
+        nearest: dict[int, tuple[Any, Any]] = {}  # (b, widest) landmarks and distances of every search
+        for v, side in sides.items():  # a view's distances are looked at while they are in the cache
+            with watch("product"):
+                distances[v] = squared_distances(side.rows, side.norms, self.landmarks[v], partial(scratch, v))
+            with watch("neighbours"):
+                if v in self.searches:
+                    nearest[v] = kernels_of(distances[v]).smallest(distances[v], self._widest(v))
         with watch("neighbours"):
             if CONCATENATION in self.searches:
                 gaps = any(side.gaps for side in sides.values())
-                distances[CONCATENATION] = concatenate_distances(
-                    list(distances.values()), gaps, partial(scratch, CONCATENATION)
-                )
-            parts: dict[int, Block] = {}
-            for search, numbers in self.searches.items():
-                kernels = kernels_of(distances[search])
-                widest = max(self.graphs[g].n_neighbors for g in numbers)
-                indices, squares = kernels.smallest(distances[search], widest)  # (b, widest)
-                for g in numbers:
-                    parts[g] = self._weigh(g, indices, squares, distances)
+                overall = concatenate_distances(list(distances.values()), gaps, partial(scratch, CONCATENATION))
+                nearest[CONCATENATION] = kernels_of(overall).smallest(overall, self._widest(CONCATENATION))
+                distances[CONCATENATION] = overall
+            parts = {g: self._weigh(g, *nearest[graph.search], distances) for g, graph in enumerate(self.graphs)}
             return Block(*self._side_by_side(parts))
+
+    def _widest(self, search: int) -> int:
+        return max(self.graphs[g].n_neighbors for g in self.searches[search])
 
     def _placed(self, rows: Table) -> Table:
         """Return prepared rows where the landmarks are: sparse views are prepared on the host."""
@@ -217,8 +220,8 @@ class GraphMap:
         for search, numbers in self.searches.items():
             side, landmarks = self._searched(search, sides)
             kernels = kernels_of(side.rows)
-            widest = max(self.graphs[g].n_neighbors for g in numbers)
-            indices, values = kernels.nearest(side.rows, landmarks.rows, landmarks.norms, widest, self.precision)
+            found = kernels.nearest(side.rows, landmarks.rows, landmarks.norms, self._widest(search), self.precision)
+            indices, values = found  # (b, widest)
             squares = (values + side.norms[:, None]).clip(min=0)  # (b, widest)
             if len(numbers) > 1:  # a smaller scale is a prefix of a larger one
                 squares, order = squares.sort(dim=1, stable=True)
