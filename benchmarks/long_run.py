@@ -2,29 +2,30 @@
 
     python benchmarks/long_run.py --minutes 60
 
-Every half minute the garbage is collected, freed memory is given back to the system, and the process's resident memory
-is written down. Two things that others keep for later, and that look like growth until they are full, are filled first:
-NumPy's store of small blocks, a few of every size (3.5 MB in all, which fits of varying size fill slowly), and
-what the C library keeps for each thread's next request, which is why the largest sizes come first, in every setting.
-The first quarter is left out of the judgement. The result is one line of benchmarks/results/long_run.jsonl with the
-samples, the slope of a straight line through them, and the verdict.
+Forty fits of unlike size, type and setting are repeated, always the same ones in the same order. After every round the
+garbage is collected, freed memory is given back to the system, and two numbers are written down: the process's resident
+memory, and what was asked of malloc and not freed yet. What is lost in a fit grows both by the same amount every round;
+what malloc keeps for later, and holes between blocks, grow the first of them, and less and less. So the second half of
+the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump does not sway. Sizes
+at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is filled first.
+Labels must be those of the first round, every time. The result is one line of benchmarks/results/long_run.jsonl.
 """
 
 import argparse
 import ctypes
 import gc
-import os
 import re
 import sys
 import tempfile
 import threading
 import time
-import tracemalloc
+import warnings
 from pathlib import Path
 
 import numpy as np
 import psutil
 from scipy import sparse
+from scipy.stats import theilslopes
 
 import coterie
 from coterie import GuidedCoTraining
@@ -34,31 +35,29 @@ from coterie.datasets import make_views
 from coterie.kernels import _numba
 
 HERE = Path(__file__).resolve().parent
-WARM_UP = 0.25  # share of the samples that are left out
-ALLOWED = 0.03  # growth in an hour, as a share of what is in use
-
+LENGTH = 40  # fits in a round
+ALLOWED = {"resident_mb": 0.03, "in_use_mb": 0.01}  # growth in an hour, as a share of the last sample
 
 SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
-LARGEST = {"n": 3000, "k": 11, "widths": [60, 60, 60], "n_landmarks": 400}
 
 
-def largest_first(rng):
-    """Yield sizes, settings and kinds of fits: the largest of every sort, and then any."""
-    for kind in range(len(KINDS)):
-        for more in SETTINGS:
-            yield LARGEST, more, kind
-    while True:
+def fits_of_a_round():
+    """Return the sizes, settings and kinds of rows of the fits that are repeated."""
+    rng = np.random.default_rng(0)
+    fits = []
+    for number in range(LENGTH):
         size = {
-            "n": int(rng.integers(100, LARGEST["n"])),
-            "k": int(rng.integers(2, LARGEST["k"])),
+            "n": int(rng.integers(100, 3000)),
+            "k": int(rng.integers(2, 11)),
             "widths": rng.integers(2, 60, size=rng.integers(1, 4)).tolist(),
-            "n_landmarks": int(rng.integers(50, LARGEST["n_landmarks"])),
+            "n_landmarks": int(rng.integers(50, 400)),
         }
-        yield size, SETTINGS[rng.integers(len(SETTINGS))], int(rng.integers(len(KINDS)))
+        fits.append((size, SETTINGS[number % len(SETTINGS)], number // len(SETTINGS)))
+    return fits
 
 
 def one_cycle(size, more, kind, seed, folder):
-    """Fit rows of some size and kind, predict, save, load and predict again."""
+    """Fit rows of some size and kind, predict, save, load and predict again; return the labels."""
     n, k = size["n"], size["k"]
     data = make_views(n, k, n_columns=size["widths"], random_state=seed)
     views = {name: KINDS[(kind + v) % len(KINDS)](view) for v, (name, view) in enumerate(data.views.items())}
@@ -66,6 +65,12 @@ def one_cycle(size, more, kind, seed, folder):
     again = coterie.load(coterie.save(model, folder / "model.coterie")).predict(views)
     if not (again == model.labels_).all():
         raise AssertionError("A loaded model predicts other labels.")
+    return model.labels_
+
+
+def one_round(fits, folder):
+    """Return the labels of all fits, as bytes."""
+    return b"".join(one_cycle(*fit, number, folder).tobytes() for number, fit in enumerate(fits))
 
 
 KINDS = (
@@ -98,60 +103,55 @@ def malloc_in_use(folder):
     return round((size("current") - size("fast") - size("rest") + size("mmap")) / 2**20, 3)
 
 
-def sample(started, cycles, folder):
+def sample(started, rounds, folder):
     """Return what is in use, once all that can be given back is given back."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     return {
-        "malloc_mb": malloc_in_use(folder),
         "minutes": round((time.perf_counter() - started) / 60, 2),
-        "cycles": cycles,
-        "rss_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
-        "python_mb": round(tracemalloc.get_traced_memory()[0] / 2**20, 2),
+        "rounds": rounds,
+        "resident_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
+        "in_use_mb": malloc_in_use(folder),
         "threads": threading.active_count(),
         "compiled": sum(len(getattr(kernel, "signatures", ())) for kernel in vars(_numba).values()),
         "objects": len(gc.get_objects()),
     }
 
 
-def slope_of(samples, name):
-    """Return how much a number grows in an hour, by a straight line through the samples behind the warm-up."""
-    kept = samples[int(WARM_UP * len(samples)) :]
-    minutes, values = (np.array([line[key] for line in kept]) for key in ("minutes", name))
-    return 60 * float(np.polyfit(minutes, values, 1)[0])
+def growth_an_hour(samples, name):
+    """Return how much a number grows in an hour, by the median slope between any two samples."""
+    minutes, values = (np.array([line[key] for line in samples]) for key in ("minutes", name))
+    return 60 * float(theilslopes(values, minutes).slope)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--every", type=float, default=30, help="seconds between samples")
-    parser.add_argument("--trace", action="store_true", help="also count what Python allocates, which is slow")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
-    if args.trace:
-        tracemalloc.start()
+    warnings.simplefilter("ignore", UserWarning)  # rows drawn at random have twins, and pieces of their own
     fill_small_blocks()
-    rng = np.random.default_rng(0)
     started = time.perf_counter()
-    samples, cycles, fits = [], 0, largest_first(rng)
-    with tempfile.TemporaryDirectory() as folder:
+    fits, samples = fits_of_a_round(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        first = one_round(fits, folder)
         while time.perf_counter() - started < 60 * args.minutes:
-            one_cycle(*next(fits), cycles, Path(folder))
-            cycles += 1
-            if time.perf_counter() - started >= args.every * (len(samples) + 1):
-                samples.append(sample(started, cycles, Path(folder)))
-                print(samples[-1], flush=True)
-    growth = slope_of(samples, "rss_mb")
-    share = growth / samples[-1]["rss_mb"]
+            if one_round(fits, folder) != first:
+                raise AssertionError("A round gives other labels than the first.")
+            samples.append(sample(started, len(samples) + 2, folder))
+            print(samples[-1], flush=True)
+    judged = samples[len(samples) // 2 :]
+    growth = {key: growth_an_hour(judged, key) for key in ALLOWED}
+    share = {key: growth[key] / samples[-1][key] for key in ALLOWED}
     record = {
         "minutes": args.minutes,
-        "cycles": cycles,
-        "growth_mb_an_hour": round(growth, 2),
-        "growth_share_an_hour": round(share, 4),
-        "flat": bool(share < ALLOWED),
-        "malloc_growth_mb_an_hour": round(slope_of(samples, "malloc_mb"), 3),
-        "python_growth_mb_an_hour": round(slope_of(samples, "python_mb"), 2) if args.trace else None,
-        "arena_max": os.environ.get("MALLOC_ARENA_MAX"),
+        "rounds": samples[-1]["rounds"],
+        "fits": samples[-1]["rounds"] * LENGTH,
+        "growth_mb_an_hour": {key: round(value, 3) for key, value in growth.items()},
+        "growth_share_an_hour": {key: round(value, 5) for key, value in share.items()},
+        "first_half_mb_an_hour": {key: round(growth_an_hour(samples[: -len(judged)], key), 3) for key in ALLOWED},
+        "flat": all(share[key] < ALLOWED[key] for key in ALLOWED),
         "samples": samples,
         "code": {"version": coterie.__version__, "source": source_hash()},
         "machine": machine(),
