@@ -139,3 +139,46 @@ def test_sparse_and_dense_views_side_by_side_as_tensors(clear):
     model = fit(views, device="torch")
     assert adjusted_rand_score(clear.target, model.labels_) == 1
     np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+def test_rows_that_differ_by_rounding_alone_are_not_magnified():
+    """Of unit rows that point the same way to 184 digits, the last digits would be brought to unit size."""
+    rows = np.column_stack([np.full(4, 1e184), np.arange(4.0), np.full(4, 1e184)])
+    prepared = prepare(rows, scaling="block", metric="cosine")(rows)
+    np.testing.assert_allclose(prepared, [[1, 0, 1]] * 4, atol=1e-6)
+
+
+@pytest.mark.parametrize("power", [0, 12, 31, 67, 300])
+def test_constant_columns_of_any_size_come_out_as_zero(power):
+    values = 1 + np.random.default_rng(0).random(50)
+    rows = np.tile(values * 10.0**power, (16, 1))  # the mean of 16 such values is seldom the value
+    np.testing.assert_array_equal(prepare(rows, scaling="block")(rows), 0)
+
+
+def test_counts_whose_sum_is_beyond_float32():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(rng.gamma(1, 1, (2, 60))[rng.integers(2, size=60)]).clip(max=15).astype(np.float32)
+    large = counts * np.float32(2.0**124)  # and float32 ends at 2**128
+    plain, scaled = prepare(counts), prepare(large)
+    assert "CommonTotal" in plain.describe()
+    assert scaled.describe() == plain.describe()
+    np.testing.assert_allclose(scaled(large), plain(counts), rtol=1e-4, atol=1e-5)
+
+
+def test_a_graph_without_vectors_has_no_say_whatever_it_weighs():
+    outer = np.diag([0.0, 0.0, 3.0, 2.0])
+    plain = consensus(outer, np.array([0.0, 1.0]), 2)
+    large = consensus(outer, np.array([2.0**1000, 1.0]), 2)
+    np.testing.assert_array_equal(plain.rotation, large.rotation)
+    np.testing.assert_array_equal(plain.singular_values, large.singular_values)
+
+
+def test_words_in_a_dense_tensor_of_which_some_rows_are_lost(clear):
+    rng = np.random.default_rng(0)
+    words = rng.poisson(rng.gamma(0.05, 1.0, (3, 80))[clear.target]).astype(np.float64)
+    words[np.arange(200) % 4 > 0] = np.nan  # so few are left that some landmarks lack the view
+    views = {**clear.views, "words": words}
+    model = fit(views, device="torch")
+    assert "words" in model._row_map.graph_map.preparations[2].describe()
+    assert adjusted_rand_score(clear.target, model.labels_) == 1
+    np.testing.assert_array_equal(model.predict(views), model.labels_)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import convert, like
+from coterie.arrays import convert, like, to_host
 from coterie.kernels import is_tensor
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
@@ -50,7 +50,8 @@ def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tupl
     found = []
     for block, preparation in zip(landmarks.read(slice(None)), preparations, strict=True):
         rows = preparation(block.data)  # (p, d)
-        present = like(np.ones(landmarks.n_rows), rows, bool) if block.present is None else block.present
+        # Where rows are: sparse ones are on the host, whatever device they were read to.
+        present = like(np.ones(landmarks.n_rows) if block.present is None else to_host(block.present), rows, bool)
         if preparation.needs_direction:
             present = present & (squared_norms(rows) > 0)
         found.append(LandmarkRows(rows, present))

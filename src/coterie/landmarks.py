@@ -80,7 +80,8 @@ def concatenated_sample(
         if sparse.issparse(rows):
             rows = sketch(rows, PROJECTED_COLUMNS, rng)
         if block.present is not None:
-            rows[~block.present] = rows[block.present].mean(axis=0) if block.present.any() else 0
+            present = like(to_host(block.present), rows, bool)  # (s,)
+            rows[~present] = rows[present].mean(axis=0) if present.any() else 0
         parts.append(rows if sample.device is None or is_tensor(rows) else upload(rows, sample.device))
     n_columns = sum(rows.shape[1] for rows in parts)
     if sample.n_rows * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:

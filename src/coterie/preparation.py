@@ -63,7 +63,7 @@ class Sparsify:
     """A table of mostly zeros -> CSR."""
 
     def __call__(self, rows: Table) -> Table:
-        return sparse.csr_array(rows)
+        return sparse.csr_array(to_host(rows))
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ class CommonTotal:
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         xp = array_namespace(rows)
-        sums = xp.sum(rows, axis=1, keepdims=True)  # (b, 1)
-        return rows * (self.total / xp.where(sums > 0, sums, like(self.total, rows)))
+        # In float64: float32 may hold the values and not their sum.
+        sums = xp.sum(rows, axis=1, keepdims=True, dtype=xp.float64)  # (b, 1)
+        return rows * convert(self.total / xp.where(sums > 0, sums, self.total), precision_of(rows))
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Diffuse:
     transition: sparse.csr_array  # (n, n) of the graph of the fit
 
     def __call__(self, rows: Table) -> Table:
-        walk = sparse.csr_array(rows, dtype=np.float64)
+        walk = sparse.csr_array(to_host(rows), dtype=np.float64)
         sums = np.asarray(walk.sum(axis=1)).ravel()
         walk = sparse.diags_array(1 / np.where(sums > 0, sums, 1)) @ walk  # (b, n)
         ends = walk
@@ -224,8 +225,9 @@ class Preparation:
         levels = [step for step in self.steps if isinstance(step, Columns)]
         centers = [np.abs(step.center) for step in levels if step.center is not None]
         scales = [self.factor * step.scale for step in levels if step.scale is not None] or [np.array([self.factor])]
+        totals = [np.array([step.total]) for step in self.steps if isinstance(step, CommonTotal)]
         return any(np.any(center > WIDEST) for center in centers) or any(
-            np.any((scale > WIDEST) | ((scale > 0) & (scale < 1 / WIDEST))) for scale in scales
+            np.any((scale > WIDEST) | ((scale > 0) & (scale < 1 / WIDEST))) for scale in [*scales, *totals]
         )
 
     @property
@@ -434,7 +436,8 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     n = data.shape[0]
     if rounding is None:
         rounding = rounding_of(data)
-    peak = column_peaks(data)  # (d,)
+    low, high = column_ends(data)  # (d,), (d,)
+    peak = np.maximum(np.abs(low), np.abs(high))
     far = (peak > 0) & ((peak < 1 / SQUARED_SAFELY) | (peak > SQUARED_SAFELY))
     unit = np.where(far, power_of_two(np.maximum(peak, np.finfo(float).tiny)), 1.0)  # (d,)
     if far.any():
@@ -451,17 +454,19 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     else:
         mean = data.mean(axis=0, dtype=np.float64)
         std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
-    return ColumnMoments(unit * mean, unit * std, peak, rounding)
+    # Rounding can take the mean of equal values away from them, and what is left of 1e67 would not be small.
+    return ColumnMoments(np.clip(unit * mean, low, high), unit * std, peak, rounding)
 
 
-def column_peaks(data: Table) -> np.ndarray:
-    """Return the largest absolute value of every column."""
+def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest value of every column, in float64: the least int8 has no positive twin."""
     if sparse.issparse(data):
-        data = abs(data.astype(np.float64))
-        return np.asarray(data.max(axis=0).todense()).ravel()  # (d,)
-    xp = array_namespace(data)
-    ends = to_host((xp.max(data, axis=0), xp.min(data, axis=0)))
-    return np.maximum(*(np.abs(end.astype(np.float64)) for end in ends))  # the least int8 has no positive twin
+        ends = tuple(np.asarray(end.todense()).ravel() for end in (data.min(axis=0), data.max(axis=0)))
+    else:
+        xp = array_namespace(data)
+        ends = to_host((xp.min(data, axis=0), xp.max(data, axis=0)))
+    low, high = (end.astype(np.float64) for end in ends)
+    return low, high  # (d,), (d,)
 
 
 def rounding_of(data: Table) -> float:
@@ -471,11 +476,17 @@ def rounding_of(data: Table) -> float:
 
 
 def spread(preparation: Preparation, rows: Table) -> float:
-    """Return the root mean squared distance of prepared rows from their mean; 1 where they are all alike."""
-    std = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows)).std
-    peak = float(std.max(initial=0.0))
-    # The largest one first: squares of 1e-200 would vanish.
-    return peak * float(np.sqrt(np.sum((std / peak) ** 2))) if peak > 0 else 1.0
+    """Return the root mean squared distance of prepared rows from their mean.
+
+    Rows that differ by no more than the rounding of the working precision are all alike. Theirs is the size of their
+    largest value, or 1: what cannot be told apart must not be magnified.
+    """
+    moments = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows))
+    std, size = moments.std, float(moments.peak.max(initial=0.0))
+    widest = float(std.max(initial=0.0))
+    if widest <= ROUNDING[preparation.dtype.itemsize] * size:
+        return size or 1.0
+    return widest * float(np.sqrt(np.sum((std / widest) ** 2)))  # the widest first: squares of 1e-200 would vanish
 
 
 def kind_of(sample: Table, rows: Table) -> str:

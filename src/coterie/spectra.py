@@ -116,6 +116,8 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     n_graphs = len(weights)
     outer = to_host(outer)  # small enough to be solved faster there
     must_be_finite("augmented view", outer, weights)
+    held = outer.diagonal().reshape(n_graphs, -1).sum(axis=1)  # (G,)
+    weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no say, whatever it weighs
     unit = power_of_two(weights.max())  # only shares count, and squares of 1e200 must not be lost
     scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = eigh(outer * scale * scale[:, None])
