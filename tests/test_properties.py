@@ -12,7 +12,7 @@ from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.kernels import cpu
 from coterie.preparation import column_moments, prepare
-from coterie.spectra import consensus, largest_eigenpairs
+from coterie.spectra import consensus, largest_eigenpairs, occupied_eigenpairs
 
 
 @settings(max_examples=200)
@@ -50,6 +50,16 @@ def test_an_eigenvalue_that_comes_very_often_is_found_every_time():
         np.testing.assert_allclose(found, top)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
         np.testing.assert_allclose(matrix @ vectors, vectors * found, atol=1e-12)
+
+
+@pytest.mark.parametrize("empty", [[], [0], [1, 3], [0, 1, 2, 3, 4, 5]])
+def test_columns_of_zeros_change_no_eigenpair(empty):
+    stack = np.random.default_rng(0).standard_normal((9, 6))
+    stack[:, empty] = 0
+    matrix = stack.T @ stack
+    values, vectors = occupied_eigenpairs(matrix)
+    np.testing.assert_allclose(values, np.linalg.svd(stack)[1] ** 2, atol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-12)
 
 
 @pytest.mark.parametrize("power", [-300, -200, -30, 0, 30, 200, 300])

@@ -120,13 +120,27 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no say, whatever it weighs
     unit = power_of_two(weights.max())  # only shares count, and squares of 1e200 must not be lost
     scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
-    values, vectors = eigh(outer * scale * scale[:, None])
-    values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
+    values, vectors = occupied_eigenpairs(outer * scale * scale[:, None])
     kept = values[:n_components]
     lengths = inverse_roots(kept) * (kept / max(values[0], np.finfo(float).tiny)) ** power  # (k,)
     rotation = vectors[:, :n_components] * lengths * scale[:, None]  # (G r, k)
     must_be_finite("augmented view", rotation)
     return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), unit * np.sqrt(values))
+
+
+def occupied_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of a matrix that has none below zero, descending, and vectors for those above zero.
+
+    A graph of low rank brings columns of zeros, most of all where nearly every row is a cluster. Time grows with the
+    cube of those that are looked at, so these are not.
+    """
+    occupied = matrix.diagonal() > 0  # (m,)
+    occupied[0] = True  # a matrix of zeros has eigenvalues too
+    found, directions = eigh(matrix[np.ix_(occupied, occupied)])
+    values, vectors = np.zeros(len(matrix)), np.zeros_like(matrix)
+    values[: len(found)] = np.maximum(found[::-1], 0)
+    vectors[occupied, : len(found)] = directions[:, ::-1]
+    return values, vectors  # (m,), (m, m)
 
 
 @dataclass(frozen=True)
