@@ -124,7 +124,7 @@ def fit(
         "files": {},
         "config": opt.recorded(ctx),
     }
-    write_outputs(estimator, opened, found, ctx.params)
+    write_outputs(estimator, opened, found, labels=labels, embedding=embedding, model=model, confidence=confidence)
     if report is not None:
         from coterie.report import write_json, write_report
 
@@ -184,27 +184,34 @@ def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str
 
 
 def write_outputs(
-    estimator: GuidedCoTraining, opened: OpenedViews, found: dict[str, Any], asked: dict[str, Any]
+    estimator: GuidedCoTraining,
+    opened: OpenedViews,
+    found: dict[str, Any],
+    *,
+    labels: Path | None,
+    embedding: Path | None,
+    model: Path | None,
+    confidence: bool,
 ) -> None:
     """Write the files of rows and the model, each whole, and note where they are."""
     files = found["files"]
-    if (path := asked["labels"]) is not None:
+    if labels is not None:
         columns = {"label": estimator.labels_}
-        if asked["confidence"]:
+        if confidence:
             columns["confidence"] = estimator.confidence_
-        write_rows(path, columns, opened.ids)
-        files["labels"] = str(path)
-    if (path := asked["embedding"]) is not None:
+        write_rows(labels, columns, opened.ids)
+        files["labels"] = str(labels)
+    if embedding is not None:
         if estimator.store_embedding:
-            write_rows(path, {"embedding": estimator.embedding_}, opened.ids)
+            write_rows(embedding, {"embedding": estimator.embedding_}, opened.ids)
         else:  # there is no room for it: rows go through the model once more
-            stream_rows(estimator, opened, {path: lambda part: {"embedding": part.embedding}})
-        files["embedding"] = str(path)
-    if (path := asked["model"]) is not None:
+            stream_rows(estimator, opened, {embedding: lambda part: {"embedding": part.embedding}})
+        files["embedding"] = str(embedding)
+    if model is not None:
         from coterie.saving import save
 
-        save(estimator, path, notes={"command": "fit", "config": found["config"], "views": found["views"]})
-        files["model"] = str(path)
+        save(estimator, model, notes={"command": "fit", "config": found["config"], "views": found["views"]})
+        files["model"] = str(model)
 
 
 def parse_images(values: list[str]) -> dict[str, tuple[int, ...]] | None:
