@@ -5,8 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.metrics import adjusted_rand_score
 
+from coterie import spectra
 from coterie.assignment import assign, best_of, lloyd, qr_centroids, refine
 from coterie.kernels import _numba as cpu
 from coterie.kernels import cpu as kernels
@@ -249,14 +251,8 @@ def test_graph_spectrum_is_the_svd(rng, drop_first):
     assert not found.basis[3].any()
 
 
-@pytest.mark.parametrize("n_pieces", [1, 3, 40])
-def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
-    """Also for graphs in many pieces, whose largest eigenvalue comes many times."""
-    from scipy.linalg import eigh
-
-    from coterie import spectra
-
-    size, count = 480, 20
+def graph_in_pieces(rng, n_pieces, size=480):
+    """D^(-1/2) Z^T Z D^(-1/2): its largest eigenvalue, 1, comes once for every piece."""
     homes = np.arange(size) % n_pieces
     gram = np.zeros((size, size))
     for group in range(n_pieces):
@@ -266,14 +262,30 @@ def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
         Z /= np.maximum(Z.sum(axis=1, keepdims=True), 1e-12)
         gram[np.ix_(mine, mine)] = Z.T @ Z
     roots = gram.sum(axis=1) ** -0.5
-    matrix = gram * roots * roots[:, None]
+    return gram * roots * roots[:, None]
+
+
+def is_spectrum_of(matrix, found, atol):
+    exact = eigh(matrix, eigvals_only=True)[::-1][: len(found.values)]
+    np.testing.assert_allclose(found.values, exact, atol=atol)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(len(exact)), atol=10 * atol)
+    np.testing.assert_allclose(matrix @ found.vectors, found.vectors * found.values, atol=100 * atol)
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3, 40])
+def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
+    """Also for graphs in many pieces, whose largest eigenvalue comes many times."""
+    matrix = graph_in_pieces(rng, n_pieces)
     monkeypatch.setattr(spectra, "PATIENCE", np.inf)  # some of these take longer than a full reduction would
-    found = spectra.filtered_subspace(matrix, count)
-    values, vectors = found.values, found.vectors
-    exact = eigh(matrix, eigvals_only=True)[::-1][:count]
-    np.testing.assert_allclose(values, exact, atol=1e-9)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=1e-9)
-    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-6)
+    is_spectrum_of(matrix, spectra.filtered_subspace(matrix, 20), 1e-8)
+    is_spectrum_of(matrix, spectra.top_eigenpairs(matrix, 20), 1e-8)
+
+
+@pytest.mark.parametrize(("precision", "atol"), [("float32", 1e-5), ("float64", 1e-8)])
+def test_lanczos_says_what_it_misses(rng, precision, atol):
+    connected, in_pieces = graph_in_pieces(rng, 1), graph_in_pieces(rng, 40)
+    is_spectrum_of(connected, spectra.lanczos(connected.astype(precision), 20), atol)
+    assert spectra.lanczos(in_pieces.astype(precision), 20) is None
 
 
 def test_weights_of_graphs(rng):

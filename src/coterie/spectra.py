@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
 from coterie.kernels import is_tensor, kernels_of
@@ -26,9 +27,12 @@ RANK_TOLERANCE = 1e-10
 # From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
 ITERATE_FROM = 400
 FEW = 16
+LOOKS, STEPS = 4, 5  # for what was missed
+# Where so many eigenvalues are this near to 1, a graph is about to fall into pieces, and what was missed would not show.
+CROWDED = 0.9
 FILTERS = 30
 MOST_GROWTH = {4: 12.0, 8: 30.0}  # log, by bytes of a number
-PATIENCE = 4  # a full reduction costs about as much as so many filters; on a GPU, far more
+PATIENCE = 1 / 3  # a full reduction costs about p / m times so many filters of m columns; on a GPU, far more
 DEGREE = 10
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # by bytes of a number: what is left of M v - lambda v
 # Where more eigenvalues than the block has columns are 1, as in a graph of many pieces, there is no gap to cut at.
@@ -161,7 +165,9 @@ def top_eigenpairs(
     """
     size = matrix.shape[-1]
     if size >= ITERATE_FROM and FEW * count <= size:
-        found = filtered_subspace(convert(matrix, precision), count, start)
+        rounded = convert(matrix, precision)
+        found = None if is_tensor(matrix) or start is not None else lanczos(rounded, count)
+        found = found or filtered_subspace(rounded, count, start)
         if found is not None:
             return found
     if not is_tensor(matrix):
@@ -182,6 +188,43 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     if len(values) < count:
         values, vectors = eigh(matrix, driver="evd")
     return values[::-1][:count], vectors[:, ::-1][:, :count]
+
+
+def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
+    """Return the top eigenpairs by ARPACK, the fastest way to them, or None where it misses some.
+
+    It starts from a single vector, which may hold only one vector of an eigenvalue that comes often, as 1 does in a
+    graph of several pieces.
+    """
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal(len(matrix)).astype(matrix.dtype)  # (p,)
+    tolerance = RESIDUAL[matrix.dtype.itemsize]
+    try:
+        values, vectors = eigsh(matrix, count, which="LA", v0=start, tol=tolerance)
+    except ArpackError:
+        return None
+    order = np.argsort(-values)
+    values, vectors = values[order].astype(np.float64), vectors[:, order]  # (m,), (p, m)
+    if values[-1] > CROWDED or largest_beside(matrix, vectors, rng) > values[-1] + tolerance:
+        return None
+    return Eigenpairs(values, vectors.astype(np.float64))
+
+
+def largest_beside(matrix: np.ndarray, vectors: np.ndarray, rng: np.random.Generator) -> float:
+    """Return about the largest eigenvalue whose vectors are orthogonal to the given ones, from below.
+
+    A few random directions and their images under the matrix hold enough of such a vector to show it.
+    """
+    known, images = vectors, []  # (p, m)
+    block = rng.standard_normal((len(matrix), LOOKS)).astype(matrix.dtype)
+    for _ in range(STEPS):
+        for _ in range(2):  # once leaves rounding
+            block = np.linalg.qr(block - known @ (known.T @ block))[0]  # (p, looks)
+        known = np.hstack([known, block])
+        images.append(block := matrix @ block)
+    beside = known[:, vectors.shape[1] :]  # (p, steps * looks)
+    inner = beside.T @ np.hstack(images)
+    return float(eigh(inner + inner.T, eigvals_only=True)[-1]) / 2
 
 
 def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
@@ -210,7 +253,7 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         residual = float(xp.max(xp.sum(gaps * gaps, axis=-2))) ** 0.5
         if residual < tolerance:
             return Eigenpairs(values[..., :count], convert(block[..., :count], "float64"), block)
-        if number > 1 and not is_tensor(matrix) and filters_left(before, residual, tolerance) > PATIENCE:
+        if number > 1 and not is_tensor(matrix) and filters_left(before, residual, tolerance) > PATIENCE * size / width:
             return None
         before = residual
         cut = convert(xp.clip(values[..., -1:], 1e-3, LARGEST_CUT), precision_of(matrix))
