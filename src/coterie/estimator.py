@@ -53,7 +53,7 @@ from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, host_bloc
 from coterie.rows import Rows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.stability import landmark_stability
-from coterie.threads import count_threads, one_thread_per_block
+from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_bytes, check_choice, check_int, check_real, must_be_finite, per_view, refuse
 from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
 
@@ -689,25 +689,18 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return next(scale for scale in SCALES if n_rows <= scale.most_rows)
 
     def _prepare(self, sample: Views, numbers: np.ndarray, k: int, rng: np.random.Generator) -> list[Preparation]:
-        owner = type(self).__name__
+        owner, dtype = type(self).__name__, "float32" if self.dtype == "tf32" else self.dtype
         scalings = per_view(owner, "scaling", self.scaling, sample.names, "auto")
         metrics = per_view(owner, "metric", self.metric, sample.names, "auto")
-        preparations = []
         blocks = sample.read(slice(None))
+        jobs = []
         for view, block, scaling, metric in zip(sample, blocks, scalings, metrics, strict=True):
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
             check_rows(view.name, block.data, block.present, numbers)
-            preparations.append(
-                prepare(
-                    block.known(),
-                    scaling=scaling,
-                    metric=metric,
-                    n_clusters=k,
-                    dtype="float32" if self.dtype == "tf32" else self.dtype,
-                    seed=int(rng.integers(2**31)),
-                )
-            )
+            settings = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
+            jobs.append(partial(prepare, block.known(), n_clusters=k, dtype=dtype, **settings))
+        preparations = list(in_order(lambda job: job(), jobs, count_threads(self.n_jobs)))
         return within_float_range(preparations, [scaling == "none" for scaling in scalings], blocks)
 
     def _choose_landmarks(

@@ -27,8 +27,10 @@ RANK_TOLERANCE = 1e-10
 # From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
 ITERATE_FROM = 400
 FEW = 16
-LOOKS, STEPS = 4, 5  # for what was missed
-# Where so many eigenvalues are this near to 1, a graph is about to fall into pieces, and what was missed would not show.
+RESTARTS = 10  # of ARPACK, after which a full reduction would be as fast
+LOOKS, STEPS = 4, 5  # for what ARPACK missed
+# Where the last of the wanted eigenvalues is this near to 1, a graph nearly falls into pieces, and what is missed does
+# not show.
 CROWDED = 0.9
 FILTERS = 30
 MOST_GROWTH = {4: 12.0, 8: 30.0}  # log, by bytes of a number
@@ -200,7 +202,7 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     start = rng.standard_normal(len(matrix)).astype(matrix.dtype)  # (p,)
     tolerance = RESIDUAL[matrix.dtype.itemsize]
     try:
-        values, vectors = eigsh(matrix, count, which="LA", v0=start, tol=tolerance)
+        values, vectors = eigsh(matrix, count, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS)
     except ArpackError:
         return None
     order = np.argsort(-values)
