@@ -1,4 +1,5 @@
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -6,6 +7,9 @@ import numpy as np
 import pytest
 
 from coterie.datasets import load_views
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and every process that it starts would too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same cases everywhere and every time, however slow the machine. Loaded by name: under CI, Hypothesis would
 # otherwise follow a profile of its own.
