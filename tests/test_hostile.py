@@ -1,16 +1,21 @@
 """Files that somebody made in order to do harm: nothing in them is run, followed or believed."""
 
+import gzip
 import json
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import h5py
+import numcodecs
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
+import zarr
 from mutate_models import join, sealed, split
 
 from coterie.datasets import load_views, save_views
@@ -267,6 +272,86 @@ def test_hdf5_heaps_that_do_not_add_up(tmp_path):
         refused(other, "heap of text", lambda path: read_all(f"{path}::x"))
 
 
+STORAGE = [{}, {"chunks": (70,)}, {"compression": "gzip", "shuffle": True}, {"compression": "lzf"}]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("storage", STORAGE)
+def test_hdf5_text_that_is_not_where_it_should_be(tmp_path, storage, libver):
+    """HDF5's library takes the memory that a length asks for before it looks for the text."""
+    path = tmp_path / "x.h5ad"
+    names = [f"row{i}" * (i % 3) + str(i) for i in range(200)]
+    with h5py.File(path, "w", libver=libver) as file:
+        file["X"] = np.arange(400.0).reshape(200, 2)
+        file.create_dataset("obs/named", data=names, dtype=h5py.string_dtype(), **storage)
+        file.create_dataset("obs/none", (200,), dtype=h5py.string_dtype())
+        file["var/_index"] = ["one", "two"]
+        file["obs"].attrs["_index"] = "named"
+    table = open_table(path)
+    assert list(table.ids) == names
+    assert table.columns == ("one", "two")
+    assert open_target(path, "none").labels.tolist() == [""] * 200
+    data = path.read_bytes()
+    for text, words, read in (
+        (b"named", "row ids", lambda path: open_table(path).ids),
+        (b"one", "cannot be read", open_table),
+        (b"row4040", "row ids", lambda path: open_table(path).ids),
+    ):
+        for length in (len(text) + 9, (1 << 32) - 1):
+            broken = tmp_path / f"{text.decode()}-{length}.h5ad"
+            broken.write_bytes(longer(data, text, length))
+            if broken.read_bytes() != data:
+                refused(broken, words + ".*(text|checksum)", read)
+
+
+def longer(data, text, length):
+    """Change the length of a text where the file refers to it; nothing, where that is packed."""
+    at = data.index(len(text).to_bytes(8, "little") + text) - 8  # the object: its number, six bytes more, its size
+    heap, number = data.rindex(MARK, 0, at), int.from_bytes(data[at : at + 2], "little")
+    place = heap.to_bytes(8, "little") + number.to_bytes(4, "little")
+    return data.replace(len(text).to_bytes(4, "little") + place, length.to_bytes(4, "little") + place)
+
+
+def test_hdf5_lists_are_not_text(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("label", (9,), dtype=h5py.vlen_dtype(np.float64))[3] = np.arange(900.0)
+    refused(path, "lists of varying length", lambda path: open_target(path, "label"))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("packed", [False, True])
+def test_zarr_chunks_that_claim_many_texts(tmp_path, version, packed):
+    path = tmp_path / "x.zarr"
+    names = np.array(["one", "two", "three"], dtype=object)
+    gzipped = numcodecs.GZip() if version == 2 else zarr.codecs.GzipCodec()
+    root = zarr.create_group(path, zarr_format=version)
+    root.create_array("label", shape=3, chunks=2, dtype=str, compressors=gzipped if packed else None)[:] = names
+    assert open_target(path, "label").labels.tolist() == names.tolist()
+    chunk = path / "label" / ("0" if version == 2 else "c/0")
+    content = gzip.decompress(chunk.read_bytes()) if packed else chunk.read_bytes()
+    assert content[:4] == (2).to_bytes(4, "little")
+    content = (1 << 31).to_bytes(4, "little") + content[4:]
+    chunk.write_bytes(gzip.compress(content) if packed else content)
+    refused(path, "2,147,483,648 texts", lambda path: open_target(path, "label"))
+
+
+@pytest.mark.parametrize("fall", [[0, 2, 0, 0], [0, (1 << 63) - 1, -5, 2]])
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_sparse_pointers_that_fall(tmp_path, form, fall):
+    """SciPy follows them out of its arrays: it looks at their differences, if at all, and these overflow."""
+    path = tmp_path / "x.npz"
+    parts = {"data": np.ones(2), "indices": np.arange(2), "indptr": np.array(fall)}
+    np.savez(path, **parts, format=np.array(form.encode()), shape=np.array([3, 3]))
+    refused(path, "indptr|index pointer")
+
+
+def test_names_with_line_breaks(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, **{"a\nb": np.array([None])})
+    refused(path, r"a\\nb")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_arrow_text_that_points_outside(tmp_path, stream):
     """Offsets of text are not looked at when a batch is read, and were followed wherever they led."""
@@ -281,6 +366,31 @@ def test_arrow_text_that_points_outside(tmp_path, stream):
     refused(path, "cannot be read", lambda path: open_target(path, "name"))
     refused(path, "cannot be read", lambda path: open_table(path, id_column="name").ids)
     assert open_table(path, columns="x")[:].tolist() == [[1.0], [2.0], [3.0]]
+
+
+def varint(value):
+    """A whole number as the headers of parquet's pages have it."""
+    value *= 2  # the last bit is the sign
+    return bytes([value >> at & 0x7F | (0x80 if value >> at + 7 else 0) for at in range(0, 35, 7) if value >> at])
+
+
+@pytest.mark.parametrize("name", ["x", "x.y"])
+@pytest.mark.parametrize("claim", ["packed", "unpacked"])
+def test_parquet_pages_that_claim_too_much(tmp_path, claim, name):
+    """Arrow makes room for what a page says that it is."""
+    path = tmp_path / "x.parquet"
+    lists = pa.array([[1.0, 2.0]] * 1000, pa.list_(pa.float64(), 2))
+    pa.parquet.write_table(pa.table({name: lists}), path, compression="gzip", use_dictionary=False)
+    np.testing.assert_array_equal(open_table(path)[[0, 999]], [[1, 2]] * 2)
+    # A page's header begins with its kind, 0, and its sizes unpacked and packed: fields 1 to 3.
+    number = rb"([\x80-\xff]*[\x00-\x7f])"
+    data = path.read_bytes()
+    head = re.compile(rb"\x15\x00\x15" + number + rb"\x15" + number).match(data, 4)
+    huge = varint((1 << 31) - 99)
+    unpacked, packed = (head[1], huge) if claim == "packed" else (huge, head[2])
+    path.write_bytes(data[:4] + b"\x15\x00\x15" + unpacked + b"\x15" + packed + data[head.end() :])
+    refused(path, "says that it is")
+    refused(path, "says that it is", lambda path: open_target(path, name))
 
 
 def test_shapes_without_values(tmp_path):

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import find_labels
-from coterie.formats.parquet_footer import null_counts
+from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
 from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
 
@@ -44,6 +44,7 @@ class ParquetFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._metadata = Lazy(read_metadata, path)
+        self._footer = Lazy(read_footer, path)
 
     def schema(self) -> Any:
         """Return the columns and their types."""
@@ -58,16 +59,18 @@ class ParquetFile:
         """Return the columns that may lack values; what the file does not say may be so."""
         if not names:
             return set()
-        counts = null_counts(self.path)
+        counts = null_counts(self._footer())
         return {name for name in names if counts.get(name) != 0}
 
     def batches(self, segment: int, names: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Yield the rows of a row group; pages are read as they are needed."""
+        check_pages(self.path, [self._footer()[segment]], names)
         with self._open() as file:
             yield from file.iter_batches(n_rows, row_groups=[segment], columns=list(names))
 
     def column(self, name: str) -> Any:
         """Return a whole column."""
+        check_pages(self.path, self._footer(), [name])
         with self._open() as file:
             return file.read(columns=[name]).column(name).combine_chunks()
 

@@ -11,6 +11,20 @@ from typing import Any
 class FormatError(ValueError):
     """A file cannot be read or written: the message is one line that names the file, what is wrong and the remedy."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+def printable(text: str) -> str:
+    r"""Return text on one line, whatever a file has in its names: what cannot be shown is written as its code.
+
+    Examples
+    --------
+    >>> printable("a.npz::x\ny\x1b[2J")
+    'a.npz::x\\ny\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 @contextmanager
 def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> Iterator[None]:

@@ -13,6 +13,8 @@ import struct
 from functools import lru_cache
 from pathlib import Path
 
+from coterie.formats.unpacking import map_file
+
 MARK = b"GCOL\x01\0\0\0"
 HEAD = len(MARK) + 8
 OBJECT = struct.Struct("<HHIQ")  # number, count, nothing, size
@@ -30,24 +32,29 @@ def check_heaps_of(path: Path, size: int, changed: int) -> None:
     """Check a file once for each of its states."""
     if not size:
         return
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with map_file(path) as content:
         at = content.find(MARK, 0, LOOK)
         while at >= 0:
-            check_heap(content, at)
+            heap_sizes(content, at)
             at = content.find(MARK, at + len(MARK), LOOK)
 
 
-def check_heap(content: mmap.mmap, at: int) -> None:
-    """Step over the objects of one heap, as the library does."""
-    size = int.from_bytes(content[at + len(MARK) : at + HEAD], "little")
-    end = at + size
+def heap_sizes(content: mmap.mmap, at: int) -> dict[int, int]:
+    """Return the sizes of a heap's objects by their numbers; step over them as the library does."""
+    if content[at : at + len(MARK)] != MARK:
+        raise ValueError(f"there is no heap of text at byte {at:,}")
+    end = at + int.from_bytes(content[at + len(MARK) : at + HEAD], "little")
     place = at + HEAD
     if end > len(content):
         raise ValueError(f"the heap of text at byte {at:,} ends after the file")
+    sizes = {}
     while end - place >= OBJECT.size:
         number, _, _, length = OBJECT.unpack_from(content, place)
         # What is left counts its own head in its size.
         step = length if number == 0 else OBJECT.size + length + -length % 8
         if step < OBJECT.size or step > end - place:
             raise ValueError(f"the heap of text at byte {at:,} does not add up at byte {place:,}")
+        sizes[number] = length
         place += step
+    sizes.pop(0, None)
+    return sizes

@@ -113,14 +113,14 @@ def class_of(node: Any) -> str:
     """Return the MATLAB class of a variable."""
     if "MATLAB_sparse" in node.attrs:
         return "sparse"
-    kind = node.attrs.get("MATLAB_class", b"")
+    kind = tree_files.attribute(node, "MATLAB_class", b"")
     return kind.decode() if isinstance(kind, bytes) else str(kind)
 
 
 def shape_of(node: Any) -> tuple[int, ...]:
     """Return a variable's shape as MATLAB shows it."""
     if class_of(node) == "sparse":
-        return int(node.attrs["MATLAB_sparse"]), node["jc"].shape[0] - 1
+        return int(tree_files.attribute(node, "MATLAB_sparse")), node["jc"].shape[0] - 1
     return tuple(node.shape[::-1]) if tree_files.is_array(node) else ()
 
 
@@ -138,7 +138,7 @@ def cells_73(path: Path, name: str) -> list[Any]:
     """Return the cells of a cell array, in MATLAB's order."""
     node = tree_files.node_at(path, name)
     # Dimensions are stored in reverse, so the stored order is MATLAB's own.
-    return [node.file[reference] for reference in np.asarray(node[:]).ravel()]
+    return [node.file[reference] for reference in tree_files.whole(node, place(path, name)).ravel()]
 
 
 def csr_parts_73(path: Path, key: str, shape: tuple[int, int], turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -191,7 +191,7 @@ class CSRStore(Store):
         data, indices, indptr = self.parts()
         starts = np.asarray(indptr[start : stop + 1], dtype=np.int64)  # (b + 1,)
         first, last = int(starts[0]), int(starts[-1])
-        if first < 0 or last > data.shape[0] or (np.diff(starts) < 0).any():
+        if first < 0 or last > data.shape[0] or falls(starts):
             raise FormatError(f"{self.where}: the row pointers (indptr) of rows {start} to {stop - 1} are broken.")
         columns = np.array(indices[first:last])
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
@@ -425,9 +425,16 @@ def mapped_table(name: str, array: np.memmap, path: Path, offset: int) -> FileTa
     return FileTable(name, store, files=[path])
 
 
+def falls(pointers: np.ndarray) -> bool:
+    """Whether pointers ever decrease; their differences could be too large for their type."""
+    return bool((pointers[1:] < pointers[:-1]).any())
+
+
 def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse matrix that was read whole by rows, after making sure that no index points outside of it."""
     if hasattr(matrix, "check_format"):
+        if falls(matrix.indptr):  # which SciPy does not ask of a matrix without entries, nor past an overflow
+            raise ValueError("its pointers (indptr) must never fall")
         matrix.check_format(full_check=True)
     rows = sparse.csr_array(matrix)
     return rows.data, rows.indices, rows.indptr

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.formats import hdf5_text, zarr_text
 from coterie.formats.errors import FormatError, package
 from coterie.formats.hdf5_heaps import check_heaps
 from coterie.formats.labels import find_labels, is_label
@@ -68,6 +69,13 @@ def part(group: Any, key: str) -> Any:
     return found
 
 
+def attribute(node: Any, name: str, default: Any = None) -> Any:
+    """Return what is noted of an array or a group."""
+    if hasattr(node, "id"):
+        hdf5_text.check_attribute(node, name)
+    return node.attrs.get(name, default)
+
+
 def is_array(node: Any) -> bool:
     """Whether a node is an array and not a group."""
     return hasattr(node, "shape")
@@ -75,7 +83,7 @@ def is_array(node: Any) -> bool:
 
 def sparse_kind(node: Any) -> str | None:
     """Return csr or csc for a group that holds a sparse matrix."""
-    kind = str(node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", "")))[:3]
+    kind = str(attribute(node, "encoding-type", attribute(node, "h5sparse_format", "")))[:3]
     return kind if kind in ("csr", "csc") and not is_array(node) else None
 
 
@@ -146,7 +154,7 @@ def chunked(store: ArrayStore, chunk_rows: int) -> Store:
 
 
 def check_stored(node: Any, where: str) -> None:
-    """Refuse an array that claims far more than the file holds of it, or that is in another file."""
+    """Refuse an array that claims more than the file holds of it, or that is in another file."""
     if getattr(node, "external", None) or getattr(node, "is_virtual", False):
         raise FormatError(f"{where} refers to other files. Copy the values into this one.")
     size = int(np.dtype(node.dtype).itemsize)
@@ -154,6 +162,16 @@ def check_stored(node: Any, where: str) -> None:
         size *= int(side)
     if size > BOMB_BYTES:
         check_ratio(size, int(node.id.get_storage_size() if hasattr(node, "id") else node.nbytes_stored()), where)
+    if hasattr(node, "id"):
+        hdf5_text.check_text(node)
+    else:
+        zarr_text.check_text(node, Path(node.store_path.store.root) / node.path)
+
+
+def whole(node: Any, where: str) -> np.ndarray:
+    """Return all values of an array."""
+    check_stored(node, where)
+    return np.asarray(node[:])
 
 
 def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
@@ -161,7 +179,7 @@ def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> S
     kind = sparse_kind(node)
     if kind is None:
         raise FormatError(f"{where} is a group, not an array (there: {listed(array_keys(node))}). Name one of these.")
-    stated = node.attrs.get("shape", node.attrs.get("h5sparse_shape"))
+    stated = attribute(node, "shape", attribute(node, "h5sparse_shape"))
     shape = check_shape([int(side) for side in stated], where)
     lines = shape[0] if kind == "csr" else shape[1]
     data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
@@ -195,7 +213,7 @@ def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarr
 
 def layout(root: Any, path: Path) -> str:
     """Return what a tree holds: anndata, mudata or plain arrays."""
-    said = "" if is_array(root) else str(root.attrs.get("encoding-type", "")).lower()
+    said = "" if is_array(root) else str(attribute(root, "encoding-type", "")).lower()
     by_suffix = {".h5ad": "anndata", ".h5mu": "mudata"}.get(path.suffix.lower(), "plain")
     return said if said in ("anndata", "mudata") else by_suffix
 
@@ -204,7 +222,7 @@ def modalities(root: Any, path: Path) -> tuple[str, ...]:
     """Return the modalities of a MuData file, in its order."""
     if "mod" not in root or not len(part(root, "mod")):
         raise FormatError(f"{path} has no modalities (no 'mod' group). Is it a MuData file?")
-    order = part(root, "mod").attrs.get("mod-order")
+    order = attribute(part(root, "mod"), "mod-order")
     return tuple(str(name) for name in (order if order is not None else part(root, "mod")))
 
 
@@ -244,23 +262,22 @@ def frame_index(path: Path, key: str) -> np.ndarray:
     frame = node_at(path, key)
     if is_array(frame):
         raise FormatError(f"{place(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
-    return column_values(part(frame, str(frame.attrs.get("_index", "_index"))), place(path, key))
+    return column_values(part(frame, str(attribute(frame, "_index", "_index"))), place(path, key))
 
 
 def column_values(node: Any, where: str) -> np.ndarray:
     """Return a column of a data frame: numbers or text, also where it is stored as categories."""
     if is_array(node):
-        check_stored(node, where)
-        values = np.asarray(node[:])
+        values = whole(node, where)
         if values.dtype.kind in "OT":
             return np.array([item.decode() if isinstance(item, bytes) else str(item) for item in values], dtype=np.str_)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
-        codes = np.asarray(part(node, "codes")[:])
+        codes = whole(part(node, "codes"), where)
         lacking = codes < 0
         values = column_values(part(node, "categories"), where)[codes]
     else:
-        lacking = np.asarray(part(node, "mask")[:])
+        lacking = whole(part(node, "mask"), where)
         values = column_values(part(node, "values"), where)
     if lacking.any():
         raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
@@ -315,6 +332,6 @@ def labels(path: Path, key: str | None) -> Target:
     prefix, _, column = (key or "").rpartition("/")
     obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
     frame = node_at(path, obs)
-    there = [name for name in frame if name != str(frame.attrs.get("_index", "_index"))]
+    there = [name for name in frame if name != str(attribute(frame, "_index", "_index"))]
     name = find_labels(path, there, column or None)
     return Target(column_values(part(frame, name), place(path, f"{obs}/{name}")), frame_index(path, obs))

@@ -1,0 +1,185 @@
+"""A look at where an HDF5 file says that its text is, before the library follows it there.
+
+Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the place of
+a heap, and the number of an object in it. The library takes the memory that a length asks for before it looks into the
+heap, and so a damaged file of some kilobytes takes gigabytes. Nothing of h5py shows the references: those of an array
+are found through the layout of its storage, and those of an attribute in the header of the object that has it, which is
+a run of messages, each a kind, a size and a body. Attributes that are stored away from the header, as is done where an
+object has many, are left to the library.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.formats.errors import package
+from coterie.formats.hdf5_heaps import heap_sizes
+from coterie.formats.unpacking import is_bomb, map_file
+
+REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
+LAYOUT, ATTRIBUTE, CONTINUATION = 0x08, 0x0C, 0x10  # kinds of messages
+MAX_BLOCKS = 1000  # of one header
+
+
+def check_text(array: Any) -> None:
+    """Raise a ValueError where an array's references to text lead astray."""
+    if not is_text(array.dtype) or array.shape is None:
+        return
+    with map_file(Path(array.file.filename)) as content:
+        check_references(references_of(array, content), content, start_of(array))
+
+
+def check_attribute(node: Any, name: str) -> None:
+    """Raise a ValueError where an attribute's references to text lead astray."""
+    if name not in node.attrs:
+        return
+    attribute = node.attrs.get_id(name)
+    if not is_text(attribute.dtype) or attribute.shape is None:
+        return
+    with map_file(Path(node.file.filename)) as content:
+        for kind, body in messages(node, content):
+            if kind == ATTRIBUTE and name_and_values(body)[0] == name.encode():
+                values = name_and_values(body)[1]
+                check_references(as_references(values, math.prod(attribute.shape)), content, start_of(node))
+
+
+def is_text(dtype: np.dtype) -> bool:
+    """Whether values are text of any length; other values of any length are refused."""
+    h5py = package("h5py", "Reading HDF5")
+    if not dtype.hasobject or h5py.check_ref_dtype(dtype) is not None:
+        return False
+    if h5py.check_string_dtype(dtype) is None:
+        raise ValueError("lists of varying length are in it, which are neither numbers nor text")
+    return True
+
+
+def start_of(node: Any) -> int:
+    """Return the byte that places in the file are counted from."""
+    plan = node.file.id.get_create_plist()
+    if plan.get_sizes() != (8, 8):
+        raise ValueError(f"places in it are numbers of {plan.get_sizes()[0]} bytes, and 8 are usual")
+    return plan.get_userblock()
+
+
+def check_references(references: np.ndarray, content: mmap.mmap, start: int) -> None:
+    """Raise a ValueError unless every reference is to text of its length."""
+    references = references[references["length"] > 0]  # empty text is nowhere
+    check_total(int(references["length"].sum(dtype=np.int64)), len(content))
+    heaps, owner = np.unique(references["heap"], return_inverse=True)
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(len(heaps) + 1))
+    for heap, first, last in zip(heaps.tolist(), bounds[:-1], bounds[1:], strict=True):
+        sizes = heap_sizes(content, start + heap)
+        for length, _, number in references[order[first:last]].tolist():
+            if sizes.get(number, -1) < length:
+                raise ValueError(f"text of {length:,} bytes is said to be in the heap at byte {heap:,}, and is not")
+
+
+def check_total(unpacked: int, packed: int) -> None:
+    """Raise a ValueError where text is out of all proportion to the bytes that it comes from."""
+    if is_bomb(unpacked, packed):
+        raise ValueError(f"{unpacked:,} bytes of text are said to be in {packed:,} bytes of the file")
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------
+
+
+def references_of(array: Any, content: mmap.mmap) -> np.ndarray:
+    """Return the references of an array of text."""
+    h5d = package("h5py", "Reading HDF5").h5d
+    layout = array.id.get_create_plist().get_layout()
+    if layout == h5d.CHUNKED:
+        return references_in_chunks(array, content)
+    if layout == h5d.COMPACT:
+        body = next(body for kind, body in messages(array, content) if kind == LAYOUT)
+        return as_references(body[4:], array.size)  # after version, class and size
+    if not array.id.get_storage_size():  # nothing was written to it
+        return np.empty(0, dtype=REFERENCE)
+    place = array.id.get_offset()
+    return as_references(content[place : place + array.size * REFERENCE.itemsize], array.size)
+
+
+def as_references(values: bytes, count: int) -> np.ndarray:
+    """Return bytes as references."""
+    if len(values) < count * REFERENCE.itemsize:
+        raise ValueError(f"{count:,} texts are said to be in it, and there is no room for them")
+    return np.frombuffer(values, dtype=REFERENCE, count=count)
+
+
+def references_in_chunks(array: Any, content: mmap.mmap) -> np.ndarray:
+    """Return the references of an array that is stored in chunks."""
+    plan = array.id.get_create_plist()
+    filters = [plan.get_filter(i) for i in range(plan.get_nfilters())]
+    chunks: list[Any] = []
+    array.id.chunk_iter(chunks.append)
+    found = [np.empty(0, dtype=REFERENCE)]
+    for chunk in chunks:
+        packed = content[chunk.byte_offset : chunk.byte_offset + chunk.size]
+        check_total(math.prod(array.chunks) * REFERENCE.itemsize, len(packed))
+        used = [one for i, one in enumerate(filters) if not chunk.filter_mask >> i & 1]
+        inside = zip(array.chunks, array.shape, chunk.chunk_offset, strict=True)
+        part = tuple(slice(min(side, whole - first)) for side, whole, first in inside)
+        found.append(unpacked(packed, array.chunks, used)[part].ravel())
+    return np.concatenate(found)
+
+
+def unpacked(packed: bytes, shape: tuple[int, ...], filters: list[Any]) -> np.ndarray:
+    """Return the references of one chunk: HDF5 unpacks it, in memory, as an array of plain bytes."""
+    h5py = package("h5py", "Reading HDF5")
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_chunk(shape)
+    for code, flags, options, _ in filters:
+        plan.set_filter(code, flags, options)
+    with h5py.File("text", "w", driver="core", backing_store=False) as memory:
+        kind = h5py.h5t.py_create(np.dtype(f"V{REFERENCE.itemsize}"))
+        plain = h5py.h5d.create(memory.id, b"text", kind, h5py.h5s.create_simple(shape), dcpl=plan)
+        plain.write_direct_chunk((0,) * len(shape), packed)
+        return memory["text"][()].view(REFERENCE)
+
+
+# -- headers ----------------------------------------------------------------------------------------------------
+
+
+def messages(node: Any, content: mmap.mmap) -> Iterator[tuple[int, bytes]]:
+    """Yield the messages in the header of an object: their kinds and bodies."""
+    start = start_of(node)
+    at = start + package("h5py", "Reading HDF5").h5o.get_info(node.id).addr
+    is_new = content[at : at + 4] == b"OHDR"
+    if is_new:
+        flags = content[at + 5]
+        at += 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)  # times, and when attributes are stored away
+        width = 1 << (flags & 3)
+        blocks = [(at + width, int.from_bytes(content[at : at + width], "little"))]
+        head = struct.Struct("<BHBH" if flags & 0x04 else "<BHB")  # kind, size, flags, and an order
+    else:
+        (size,) = struct.unpack_from("<I", content, at + 8)
+        blocks = [(at + 16, size)]
+        head = struct.Struct("<HHBBH")  # kind, size, flags
+    for begin, size in blocks:  # which grow meanwhile
+        if begin + size > len(content) or len(blocks) > MAX_BLOCKS:
+            raise ValueError(f"a header at byte {begin:,} ends after the file")
+        place, end = begin, begin + size
+        while end - place >= head.size:
+            kind, length, *_ = head.unpack_from(content, place)
+            body = content[place + head.size : place + head.size + length]
+            place += head.size + length
+            if kind == CONTINUATION:
+                begin, size = struct.unpack_from("<QQ", body)
+                # New blocks are between a mark and a checksum of four bytes each.
+                blocks.append((start + begin + 4, size - 8) if is_new else (start + begin, size))
+            yield kind, body
+
+
+def name_and_values(body: bytes) -> tuple[bytes, bytes]:
+    """Return the name of an attribute, and its values as they are stored."""
+    version, _, *sizes = struct.unpack_from("<BBHHH", body)  # of the name, the type and the shape
+    at = 9 if version == 3 else 8
+    padded = [size + -size % 8 if version == 1 else size for size in sizes]
+    return body[at : at + sizes[0]].rstrip(b"\0"), body[at + sum(padded) :]
