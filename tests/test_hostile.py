@@ -346,6 +346,25 @@ def test_sparse_pointers_that_fall(tmp_path, form, fall):
     refused(path, "indptr|index pointer")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "h5"])
+def test_one_long_text_among_many(tmp_path, suffix):
+    """In NumPy's arrays each text takes the room of the longest: 4 GB here, from 2 MB."""
+    path = tmp_path / f"x.{suffix}"
+    texts = [*map(str, range(999)), "x" * 1_000_000]
+    table = pa.table({"label": texts})
+    if suffix == "csv":
+        path.write_text("\n".join(["label", *texts, ""]))
+    elif suffix == "parquet":
+        pa.parquet.write_table(table, path)
+    elif suffix == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        with h5py.File(path, "w") as file:
+            file["label"] = texts
+    refused(path, "1,000,000 letters", lambda path: open_target(path, "label"))
+
+
 def test_names_with_line_breaks(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, **{"a\nb": np.array([None])})

@@ -14,7 +14,7 @@ from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
-from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
+from coterie.formats.tables import Columns, Lazy, Store, Target, as_text, check_shape, choose_columns, listed
 
 BUFFER_BYTES = 256 << 10  # of each column that are read ahead
 PARQUET = (".parquet", ".pq")
@@ -310,7 +310,7 @@ def column_values(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
     values = column.to_numpy(zero_copy_only=False)
-    return values.astype(np.str_) if values.dtype == object else values
+    return as_text(values, f"{file.path}: column {name!r}") if values.dtype == object else values
 
 
 def labels(path: Path, key: str | None, id_column: str | int | None = None) -> Target:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from coterie.formats.errors import FormatError, blaming
 from coterie.formats.matching import match_ids
+from coterie.formats.unpacking import is_bomb
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
 Table: TypeAlias = Any
@@ -23,6 +24,7 @@ Columns: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
 # Scattered rows are read together where no more than this is between them, in pieces of about this size.
 NEAR_ROWS, NEAR_BYTES = 32, 64 << 10
 SPAN_BYTES = 32 << 20
+LETTER_BYTES = 4  # in NumPy's text
 
 
 class Lazy(Generic[Value]):
@@ -514,6 +516,15 @@ def as_range(choice: Any, width: int) -> range | None:
     number = int(choice)
     number = number + width if number < 0 else number
     return range(number, number + 1) if 0 <= number < width else None
+
+
+def as_text(values: Sequence[Any], where: str) -> np.ndarray:
+    """Return texts as an array, in which each takes as much room as the longest."""
+    lengths = [len(value) if isinstance(value, str | bytes) else 0 for value in values]
+    longest = max(lengths, default=0)
+    if is_bomb(LETTER_BYTES * longest * len(lengths), sum(lengths)):
+        raise FormatError(f"{where} has a text of {longest:,} letters among {len(lengths):,} of few. Shorten it.")
+    return np.array(values, dtype=object).astype(np.str_)
 
 
 def listed(names: Any, most: int = 12) -> str:

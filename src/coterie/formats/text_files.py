@@ -22,7 +22,7 @@ import numpy as np
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import find_labels
 from coterie.formats.segments import Cursors, SegmentStore
-from coterie.formats.tables import Columns, Lazy, Store, Target, check_shape, choose_columns, listed
+from coterie.formats.tables import Columns, Lazy, Store, Target, as_text, check_shape, choose_columns, listed
 from coterie.formats.unpacking import Content
 
 SEGMENT_BYTES = 4 << 20  # of text that are parsed at a time
@@ -67,12 +67,8 @@ class TextFile:
 
     def column(self, name: str) -> np.ndarray:
         """Return a whole column: numbers if all of it is whole numbers, else text."""
-        values = np.concatenate(
-            [
-                self.parse(i, [name], "string").column(name).to_numpy().astype(np.str_)
-                for i in range(len(self.starts) - 1)
-            ]
-        )
+        parts = [self.parse(i, [name], "string").column(name).to_numpy() for i in range(len(self.starts) - 1)]
+        values = as_text(np.concatenate(parts), f"{self.path}: column {name!r}")
         whole = all(value.isdecimal() and (value[0] != "0" or value == "0") and len(value) < 19 for value in values)
         return values.astype(np.int64) if whole else values
 

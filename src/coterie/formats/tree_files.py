@@ -26,6 +26,7 @@ from coterie.formats.tables import (
     Lazy,
     Store,
     Target,
+    as_text,
     check_dtype,
     check_shape,
     csr_parts_of,
@@ -270,7 +271,7 @@ def column_values(node: Any, where: str) -> np.ndarray:
     if is_array(node):
         values = whole(node, where)
         if values.dtype.kind in "OT":
-            return np.array([item.decode() if isinstance(item, bytes) else str(item) for item in values], dtype=np.str_)
+            return as_text([item.decode() if isinstance(item, bytes) else str(item) for item in values], where)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
         codes = whole(part(node, "codes"), where)
