@@ -518,7 +518,7 @@ def as_range(choice: Any, width: int) -> range | None:
     return range(number, number + 1) if 0 <= number < width else None
 
 
-def as_text(values: Sequence[Any], where: str) -> np.ndarray:
+def as_text(values: Sequence[Any] | np.ndarray, where: str) -> np.ndarray:
     """Return texts as an array, in which each takes as much room as the longest."""
     lengths = [len(value) if isinstance(value, str | bytes) else 0 for value in values]
     longest = max(lengths, default=0)
