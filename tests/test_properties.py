@@ -39,6 +39,17 @@ def fit(views, **settings):
     return GuidedCoTraining(3, **{"n_landmarks": 60, "random_state": 0, **settings}).fit(views)
 
 
+@pytest.mark.parametrize("constant", [1e20, 1e300])
+def test_rows_that_lack_a_view_with_a_large_constant(clear, constant):
+    """What stands in their place, zeros, is that far away from the others when the constant is taken off."""
+    first, second = clear.views.values()
+    first = np.column_stack([first, np.full(len(first), constant)])
+    first[::3] = np.nan
+    found = fit([first, second], scaling="block")
+    assert adjusted_rand_score(found.labels_, clear.target) > 0.9
+    np.testing.assert_array_equal(found.predict([first, second]), found.labels_)
+
+
 def test_an_eigenvalue_that_comes_very_often_is_found_every_time():
     """LAPACK's search for the largest ones finds 2 of 4 here, or none."""
     p = 58

@@ -12,7 +12,7 @@ from coterie.arrays import convert, like, to_host
 from coterie.kernels import is_tensor
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
-from coterie.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows
+from coterie.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows, blank
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
@@ -52,6 +52,7 @@ def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tupl
         rows = preparation(block.data)  # (p, d)
         # Where rows are: sparse ones are on the host, whatever device they were read to.
         present = like(np.ones(landmarks.n_rows) if block.present is None else to_host(block.present), rows, bool)
+        rows = blank(rows, None if block.present is None else present)
         if preparation.needs_direction:
             present = present & (squared_norms(rows) > 0)
         found.append(LandmarkRows(rows, present))

@@ -267,7 +267,7 @@ class GraphMap:
         if self.preparations[v].hides_infinity:
             check_rows(self.names[v], view.data[tile], present, first_row)
         with watch("preparation"), np.errstate(all="ignore"):  # what is not finite is found by its norm
-            rows = self._placed(self.preparations[v](view.data[tile]))  # (b, d)
+            rows = blank(self._placed(self.preparations[v](view.data[tile])), present)  # (b, d)
             norms = squared_norms(rows)  # (b,)
         check_finite(self.names[v], norms, present, first_row)
         if self.preparations[v].needs_direction:
@@ -356,6 +356,13 @@ def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray
     """Return U* at the block's rows, each row of length one."""
     rows = basis(block, bounds)  # (b, k)
     return kernels_of(rows).unit_rows(rows)
+
+
+def blank(rows: Table, present: Any) -> Table:
+    """Return prepared rows, zero where the view is lacking: what stands there may be anything after preparation."""
+    if present is None or sparse.issparse(rows):
+        return rows
+    return array_namespace(rows).where(present[:, None], rows, 0.0)
 
 
 def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
