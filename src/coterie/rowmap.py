@@ -30,8 +30,8 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # for which landmarks are laid out anew every time.
 TILE = 512
 
-# Landmarks of a sparse view are kept dense up to this many numbers: products are faster then.
-DENSE_LANDMARKS = 25_000_000
+# Landmarks are kept a second time, dense and column by column, up to this many numbers: products are faster then.
+FEW_NUMBERS = 25_000_000
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,14 @@ class LandmarkRows:
 
     @cached_property
     def columns(self) -> Table:
-        """The same rows as columns, in the form that products want."""
-        if isinstance(self.rows, np.ndarray):
-            return np.ascontiguousarray(self.rows.T)  # (d, p)
-        if not sparse.issparse(self.rows):
-            return self.rows.T  # (d, p)
+        """The same rows as columns, in the form that products want, unless that would be large."""
         p, d = self.rows.shape
-        if p * d <= DENSE_LANDMARKS:
-            return np.ascontiguousarray(self.rows.toarray().T)  # (d, p)
-        return self.rows.T.tocsr()  # (d, p)
+        if is_tensor(self.rows):
+            return self.rows.T  # (d, p)
+        if p * d > FEW_NUMBERS:
+            return self.rows.T.tocsr() if sparse.issparse(self.rows) else self.rows.T  # (d, p)
+        dense = self.rows.toarray() if sparse.issparse(self.rows) else self.rows
+        return np.ascontiguousarray(dense.T)  # (d, p)
 
 
 @dataclass(frozen=True)
