@@ -220,8 +220,11 @@ def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype
     types = package("pyarrow", "Reading Arrow files").types
     if types.is_decimal(kind):
         return np.dtype(np.float64)
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return np.dtype(kind.to_pandas_dtype())
+    if types.is_boolean(kind):
+        return np.dtype(np.bool_)
+    if types.is_integer(kind) or types.is_floating(kind):  # pyarrow would tell too, and some versions ask pandas
+        letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+        return np.dtype(f"{letter}{kind.bit_width // 8}")
     what = "dates or times" if types.is_temporal(kind) else f"{kind}, not numbers,"
     raise FormatError(
         f"{file.path}: column {name!r} holds {what} from row 0 on. "
