@@ -319,6 +319,31 @@ def test_hdf5_lists_are_not_text(tmp_path):
     refused(path, "lists of varying length", lambda path: open_target(path, "label"))
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("length", [0, 7, 30])
+def test_zarr_chunks_that_were_cut_off(tmp_path, version, length):
+    """Blosc reads on past the end."""
+    path = tmp_path / "x.zarr"
+    blosc = numcodecs.Blosc() if version == 2 else zarr.codecs.BloscCodec()
+    root = zarr.create_group(path, zarr_format=version)
+    root.create_array("x", data=np.arange(12.0).reshape(6, 2), chunks=(3, 2), compressors=blosc)
+    np.testing.assert_array_equal(open_table(path)[:], np.arange(12.0).reshape(6, 2))
+    chunk = path / "x" / ("0.0" if version == 2 else "c/0/0")
+    chunk.write_bytes(chunk.read_bytes()[:length])
+    refused(path, "its chunk 0")
+
+
+def test_parquet_groups_of_fewer_rows_than_none(tmp_path):
+    path = tmp_path / "x.parquet"
+    pa.parquet.write_table(pa.table({"x": np.arange(60.0)}), path, compression="none")
+    data = bytearray(path.read_bytes())
+    # Of the row group, field 3 is its number of rows: 60, whose sign becomes the other.
+    place = data.rindex(b"\x16" + varint(60))
+    data[place + 1] |= 1
+    path.write_bytes(data)
+    refused(path, "rows")
+
+
 @pytest.mark.filterwarnings("ignore:The codec")  # of earlier versions of zarr: texts were not in its standard
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("packed", [False, True])

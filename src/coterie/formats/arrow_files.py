@@ -53,7 +53,10 @@ class ParquetFile:
     def segment_rows(self) -> list[int]:
         """Return the number of rows of each row group."""
         metadata = self._metadata()
-        return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        found = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        if min(found, default=0) < 0:
+            raise ValueError(f"one of its row groups says that it has {min(found)} rows")
+        return found
 
     def with_gaps(self, names: Sequence[str]) -> set[str]:
         """Return the columns that may lack values; what the file does not say may be so."""

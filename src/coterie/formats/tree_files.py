@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.formats import hdf5_text, zarr_text
+from coterie.formats import hdf5_text
 from coterie.formats.errors import FormatError, package
 from coterie.formats.hdf5_heaps import check_heaps
 from coterie.formats.labels import find_labels, is_label
@@ -34,6 +34,7 @@ from coterie.formats.tables import (
     place,
 )
 from coterie.formats.unpacking import BOMB_BYTES, ROW_BYTES, check_ratio
+from coterie.formats.zarr_chunks import check_chunks
 
 SPARSE_PARTS = ("data", "indices", "indptr")
 HDF5 = (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu", ".mat")
@@ -166,7 +167,7 @@ def check_stored(node: Any, where: str) -> None:
     if hasattr(node, "id"):
         hdf5_text.check_text(node)
     else:
-        zarr_text.check_text(node, Path(node.store_path.store.root) / node.path)
+        check_chunks(node, Path(node.store_path.store.root) / node.path)
 
 
 def whole(node: Any, where: str) -> np.ndarray:
