@@ -29,8 +29,8 @@ def level(data, center, scale, rows):
 def finish_distances(products, row_norms, landmark_norms):
     """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero.
 
-    Not in that order: where x is near to m both differences are exact, and nothing is rounded that their small sum would
-    show. Hence no reordering for speed here.
+    Not in that order: where x is near to m both differences are exact, and their small sum shows no rounding. Hence
+    nothing is reordered for speed here.
     """
     zero = products.dtype.type(0)  # a plain 0 would make float64 of everything
     for i in range(products.shape[0]):
