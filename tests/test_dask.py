@@ -293,6 +293,7 @@ def test_tasks_have_names_that_say_what_they_do(client, tables):
         assert f"coterie-{name}" in names
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")  # beside other tests' cluster
 def test_nothing_large_is_sent_along(tables):
     """Functions that are sent to workers must not take an estimator with them, which may hold rows."""
     sent = {}
