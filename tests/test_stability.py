@@ -81,7 +81,8 @@ def test_the_answer_depends_on_nothing_but_the_seed():
     data = make_views(500, 5, separation=1.5, random_state=0)
     first, second = (fitted(data, 5, n_jobs=jobs, block_size=size) for jobs, size in ((1, None), (2, 100)))
     assert first.stability_ == pytest.approx(second.stability_, abs=1e-9)
-    np.testing.assert_allclose(first.cluster_stability_, second.cluster_stability_)
+    # Between block sizes the clusters are the same, but their numbers may not be.
+    np.testing.assert_allclose(np.sort(first.cluster_stability_), np.sort(second.cluster_stability_))
 
 
 # -- the pieces ----------------------------------------------------------------------------------------------------
