@@ -51,7 +51,8 @@ def test_missing_views_of_mfeat(mfeat):
     complete = score(mfeat, mfeat.views)
     rng = np.random.default_rng(0)
     assert score(mfeat, remove(mfeat.views, 0.3, rng)) > complete - 0.05
-    assert score(mfeat, remove(mfeat.views, 0.5, rng)) > complete - 0.14  # seeds 0 to 5 lose 0.09 to 0.12
+    # Half of them: seeds 0 to 5 lose 0.08 to 0.12, on average 0.10.
+    assert score(mfeat, remove(mfeat.views, 0.5, rng)) > complete - 0.14
 
 
 def test_prediction_with_missing_views(digits, rng):
