@@ -9,6 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.kernels import cpu
+from coterie.rows import couriers
+from coterie.rows.cuda import upload
 from coterie.seeding import draw_starts, far_apart, far_apart_at_once
 
 torch = pytest.importorskip("torch")
@@ -37,32 +39,108 @@ def random_block(rng, n=300, p=40, widths=(3, 8)):
     return indices.astype(np.uint16), weights, bounds
 
 
-# -- kernels ------------------------------------------------------------------------------------------------------
+# -- the way to a card ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "p", "q"), [(1000, 20, 300, 8), (257, 64, 130, 5), (64, 3, 12, 10), (300, 300, 64, 1)]
+    ("dtype", "shape"),
+    [("f4", (1000, 7)), ("f8", (300_001, 33)), ("u1", (5_000_003,)), ("?", (77,)), ("f2", (0, 5)), (">i2", (1234, 9))],
+)
+def test_rows_arrive_as_they_are(rng, device, dtype, shape):
+    plain = (200 * rng.random(shape)).astype(dtype)
+    closed = plain.copy()
+    closed.flags.writeable = False
+    for rows in (plain, closed, np.asfortranarray(plain), plain[::2]):
+        found = upload(rows, "cpu" if device == "torch" else device)
+        np.testing.assert_array_equal(found.cpu().numpy(), rows)
+
+
+def test_without_a_driver_couriers_stay_at_home(monkeypatch):
+    monkeypatch.setattr(couriers, "DRIVER", "no-such-driver.so")
+    couriers.carrier.cache_clear()
+    assert not couriers.send(torch.ones(3), torch.zeros(3))
+    couriers.carrier.cache_clear()
+
+
+# -- kernels ------------------------------------------------------------------------------------------------------
+
+
+def search(rows, landmarks, q, device, row_norms=None, landmark_norms=None, precision="float32"):
+    """What ``nearest`` finds, sorted by landmark; norms are the rows' own unless some lack the view."""
+    norms = [(table**2).sum(axis=1, dtype=float) if known is None else known
+             for table, known in ((rows, row_norms), (landmarks, landmark_norms))]  # fmt: skip
+    tensors = [place(np.asarray(part, dtype=np.float32), device) for part in (rows, norms[0], landmarks, norms[1])]
+    indices, squares = (found.cpu().numpy() for found in cuda.nearest(*tensors, q, precision))
+    order = np.argsort(indices, axis=1, kind="stable")
+    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(squares, order, axis=1)
+
+
+def brute_force(rows, landmarks, q):
+    exact = ((rows[:, None].astype(float) - landmarks[None]) ** 2).sum(axis=2)
+    order = np.sort(np.argsort(exact, axis=1, kind="stable")[:, :q], axis=1)
+    return order, np.take_along_axis(exact, order, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "p", "q"),
+    [(1000, 20, 300, 8), (257, 64, 130, 5), (64, 3, 12, 10), (300, 300, 64, 1), (500, 8, 400, 12), (200, 5, 150, 50)],
 )
 def test_nearest_is_a_brute_force_search(rng, device, n, d, p, q):
     rows = rng.standard_normal((n, d)).astype(np.float32)
     landmarks = rows[:p].copy() if p <= n else rng.standard_normal((p, d)).astype(np.float32)
     norms = (landmarks.astype(float) ** 2).sum(axis=1)
     norms[3] = np.inf  # a landmark that lacks the view is nobody's neighbour
-    found, values = cuda.nearest(*(place(a, device) for a in (rows, landmarks, norms.astype(np.float32))), q)
-    exact = norms - 2 * rows.astype(float) @ landmarks.T.astype(float)
-    order = np.argsort(exact, axis=1)[:, :q]
-    np.testing.assert_array_equal(np.sort(found.cpu().numpy(), axis=1), np.sort(order, axis=1))
-    np.testing.assert_allclose(
-        np.sort(values.cpu().numpy(), axis=1), np.take_along_axis(exact, order, axis=1), rtol=1e-4, atol=1e-3
-    )
+    found, squares = search(rows, landmarks, q, device, landmark_norms=norms)
+    expected, exact = brute_force(rows, np.delete(landmarks, 3, axis=0), q)
+    np.testing.assert_array_equal(found, expected + (expected >= 3))
+    np.testing.assert_allclose(squares, exact, rtol=1e-4, atol=1e-5 * d)  # |x|^2 is about d
+
+
+@pytest.mark.parametrize("stride", [32, 64])
+def test_neighbours_that_stand_in_one_lane_are_all_found(rng, device, stride):
+    landmarks = 10 + rng.standard_normal((640, 16)).astype(np.float32)
+    landmarks[5::stride] -= 10  # where all rows are
+    rows = rng.standard_normal((300, 16)).astype(np.float32)
+    found, squares = search(rows, landmarks, 8, device)
+    expected, exact = brute_force(rows, landmarks, 8)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(squares, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_of_landmarks_at_the_same_distance_the_first_are_nearest(rng, device):
+    landmarks = np.repeat(rng.standard_normal((1, 12)), 200, axis=0).astype(np.float32)
+    rows = rng.standard_normal((70, 12)).astype(np.float32)
+    found, _ = search(rows, landmarks, 9, device)
+    np.testing.assert_array_equal(found, np.tile(np.arange(9), (70, 1)))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_neighbours_do_not_depend_on_units(rng, device, scale):
+    rows, landmarks = (rng.standard_normal((size, 24)).astype(np.float32) for size in (300, 100))
+    plain, squares = search(rows, landmarks, 8, device)
+    found, scaled = search(rows * np.float32(scale), landmarks * np.float32(scale), 8, device)
+    assert (found == plain).mean() > 0.999
+    np.testing.assert_allclose(np.sort(scaled, axis=1) / scale**2, np.sort(squares, axis=1), rtol=1e-4, atol=1e-4)
+
+
+def test_rows_at_the_origin_of_nothing_else_are_searched_too(device):
+    zeros = np.zeros((40, 4), dtype=np.float32)
+    found, squares = search(zeros, zeros, 3, device)
+    np.testing.assert_array_equal(found, np.tile(np.arange(3), (40, 1)))
+    np.testing.assert_array_equal(squares, 0)
 
 
 def test_fewer_landmarks_than_neighbours_can_be_known(rng, device):
     rows = rng.standard_normal((50, 4)).astype(np.float32)
-    norms = np.full(20, np.inf, dtype=np.float32)
+    norms = np.full(20, np.inf)
     norms[:2] = (rows[:2] ** 2).sum(axis=1)
-    _, values = cuda.nearest(place(rows, device), place(rows[:20], device), place(norms, device), 5)
-    assert (np.isfinite(values.cpu().numpy()).sum(axis=1) == 2).all()
+    own = (rows**2).sum(axis=1)
+    own[7] = np.inf  # a row that lacks the view has no neighbours
+    found, squares = search(rows, rows[:20], 5, device, row_norms=own, landmark_norms=norms)
+    known = np.isfinite(squares).sum(axis=1)
+    assert known[7] == 0
+    assert (np.delete(known, 7) == 2).all()
+    assert ((found >= 0) & (found < 20)).all()
 
 
 @pytest.mark.parametrize("bandwidth", [0.0, 0.7])

@@ -27,7 +27,7 @@ from coterie.views import RowRange, View, Views, lies_on_gpu
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
-STREAMED_BYTES = 2**28
+STREAMED_BYTES = 2**29
 FINGERPRINT_ROWS = 64
 
 

@@ -219,9 +219,9 @@ class GraphMap:
         for search, numbers in self.searches.items():
             side, landmarks = self._searched(search, sides)
             kernels = kernels_of(side.rows)
-            found = kernels.nearest(side.rows, landmarks.rows, landmarks.norms, self._widest(search), self.precision)
-            indices, values = found  # (b, widest)
-            squares = (values + side.norms[:, None]).clip(min=0)  # (b, widest)
+            indices, squares = kernels.nearest(  # (b, widest)
+                side.rows, side.norms, landmarks.rows, landmarks.norms, self._widest(search), self.precision
+            )
             if len(numbers) > 1:  # a smaller scale is a prefix of a larger one
                 squares, order = squares.sort(dim=1, stable=True)
                 indices = indices.gather(1, order)

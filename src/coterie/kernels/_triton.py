@@ -16,70 +16,190 @@ import triton.language as tl
 FIXED_POINT = 2.0**34
 
 
+# Where nothing stands yet among keys, which are smaller.
+NOTHING = tl.constexpr(2**31 - 1)
+
+# A float32 of this much and up to its double counts in ones: its bits are whole numbers from WHOLE_BITS on.
+WHOLE = tl.constexpr(2.0**23)
+WHOLE_BITS = tl.constexpr(0x4B000000)
+
+# Distances are counted from here, and none reaches so near to the end: rounding may make one a little less than zero.
+MARGIN = tl.constexpr(2.0**14)
+
+
+@triton.jit
+def products_with(
+    rows,
+    landmarks,
+    row,
+    landmark,
+    n,
+    p,
+    d,
+    row_stride,
+    BLOCK_D: tl.constexpr,
+    EVEN: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Return x.m of a block's rows with some landmarks."""
+    products = tl.zeros([row.shape[0], landmark.shape[0]], tl.float32)
+    for first in range(0, d, BLOCK_D):
+        column = first + tl.arange(0, BLOCK_D)
+        a = tl.load(
+            rows + row[:, None] * row_stride + column[None, :],
+            mask=(row < n)[:, None] if EVEN else (row < n)[:, None] & (column < d)[None, :],
+            other=0.0,
+        )
+        b = tl.load(
+            landmarks + landmark[None, :] * d + column[:, None],
+            mask=(landmark < p)[None, :] if EVEN else (landmark < p)[None, :] & (column < d)[:, None],
+            other=0.0,
+        )
+        products = tl.dot(a, b, products, input_precision=PRECISION)
+    return products
+
+
+@triton.jit
+def merge_fours(a1, a2, a3, a4, b1, b2, b3, b4):
+    """Return the four smallest of two ascending fours, ascending."""
+    # The smaller ones of opposite places hold them, rising and then falling; two steps put such an order right.
+    c1, c2, c3, c4 = tl.minimum(a1, b4), tl.minimum(a2, b3), tl.minimum(a3, b2), tl.minimum(a4, b1)
+    d1, d3 = tl.minimum(c1, c3), tl.maximum(c1, c3)
+    d2, d4 = tl.minimum(c2, c4), tl.maximum(c2, c4)
+    return tl.minimum(d1, d2), tl.maximum(d1, d2), tl.minimum(d3, d4), tl.maximum(d3, d4)
+
+
 @triton.jit
 def nearest_kernel(
     rows,  # (n, d)
+    row_norms,  # (n,)
     landmarks,  # (p, d)
     landmark_norms,  # (p,)
-    indices,  # (n, Q), out
-    values,  # (n, Q), out: |m|^2 - 2 x.m
+    reach,  # (1,): the largest finite one of the landmarks' norms
+    indices,  # (n, q), out
+    squares,  # (n, q), out: |x - m|^2
+    unsure,  # (n,), out: rows that may have nearer landmarks than those found, in no order
+    n_unsure,  # (1,), out
     n,
     p,
     d,
     row_stride,
     q,
+    WIDTH: tl.constexpr,
+    BITS: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    EVEN: tl.constexpr,  # whether BLOCK_D divides d
+    PRECISION: tl.constexpr,
+):
+    """Product and selection in one: the n x p distances never reach memory.
+
+    Landmark j stands in lane j mod WIDTH. Every lane keeps its four smallest distances, which takes no branches and no
+    word with other lanes; the q nearest are then taken from the lanes' smallest. A lane that gave all four may have had
+    a fifth: such rows, a few in a thousand, are left to ``careful_nearest_kernel``.
+
+    A distance is kept as a whole number of steps of 2^-22 (|x|^2 + max |m|^2), about what float32 can tell, above the
+    BITS that say which of its lane's landmarks it belongs to. No two of a lane are alike then, and of landmarks at the
+    same distance the first is nearest.
+    """
+    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside = row < n
+    own = tl.load(row_norms + row, mask=inside, other=0.0)
+    lacking = own == float("inf")
+    own = tl.where(lacking, 0.0, own)
+    span = 2 * (own + tl.load(reach))  # no landmark is farther away
+    steps = (WHOLE - 2 * MARGIN) / tl.where(span > 0, span, 1.0)
+    zero = own * steps + (WHOLE + MARGIN)
+    k1 = tl.full([BLOCK_N, WIDTH], NOTHING, tl.int32)
+    k2, k3, k4 = k1, k1, k1
+    for start in range(0, p, BLOCK_P):
+        landmark = start + tl.arange(0, BLOCK_P)
+        products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, EVEN, PRECISION)
+        norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
+        known = norms < float("inf")
+        counted = (tl.where(known, norms, 0.0)[None, :] - 2 * products) * steps[:, None] + zero[:, None]
+        keys = ((counted.to(tl.int32, bitcast=True) - WHOLE_BITS) << BITS) + (landmark // WIDTH)[None, :]
+        keys = tl.where(known[None, :], keys, NOTHING)
+        # Twos first and then fours: fewer steps than one landmark after the other.
+        n1 = tl.reshape(keys, [BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH])
+        n2 = tl.full([BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH], NOTHING, tl.int32)
+        n1, n2, n3, n4 = tl.reduce((n1, n2, n2, n2), 2, merge_fours)
+        n1, n2, n3, n4 = tl.reduce((n1, n2, n3, n4), 1, merge_fours)
+        k1, k2, k3, k4 = merge_fours(k1, k2, k3, k4, n1, n2, n3, n4)
+    lane = tl.arange(0, WIDTH)
+    for slot in range(q):
+        least = tl.min(k1, axis=1)
+        at = tl.min(tl.where(k1 == least[:, None], lane[None, :], WIDTH), axis=1)
+        taken = lane[None, :] == at[:, None]
+        k1, k2, k3 = tl.where(taken, k2, k1), tl.where(taken, k3, k2), tl.where(taken, k4, k3)
+        k4 = tl.where(taken, -1, k4)
+        found = least < NOTHING
+        number = (least & ((1 << BITS) - 1)) * WIDTH + at
+        square = tl.maximum((least >> BITS).to(tl.float32) - MARGIN, 0.0) / steps
+        square = tl.where(found & (lacking == 0), square, float("inf"))
+        tl.store(indices + row * q + slot, tl.where(found, number, 0).to(indices.dtype.element_ty), mask=inside)
+        tl.store(squares + row * q + slot, square, mask=inside)
+    lost = (tl.min(k1, axis=1) < 0) & inside
+    place = tl.atomic_add(n_unsure + tl.zeros([BLOCK_N], tl.int32), 1, mask=lost, sem="relaxed")
+    tl.store(unsure + place, row.to(tl.int32), mask=lost)
+
+
+@triton.jit
+def careful_nearest_kernel(
+    rows,  # (n, d)
+    row_norms,  # (n,)
+    landmarks,  # (p, d)
+    landmark_norms,  # (p,)
+    indices,  # (n, q), out
+    squares,  # (n, q), out: |x - m|^2
+    asked,  # rows to look at, if LISTED
+    n_asked,  # (1,), if LISTED
+    n,
+    p,
+    d,
+    row_stride,
+    q,
+    LISTED: tl.constexpr,
     Q: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
     EVEN: tl.constexpr,  # whether BLOCK_D divides d
     PRECISION: tl.constexpr,
 ):
-    """Product and selection in one: the n x p distances never reach memory."""
-    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    """The same for any q and p, by taking a tile's nearest landmark as long as some row wants it."""
     slot = tl.arange(0, Q)
-    # Slots beyond q hold minus infinity: nothing is ever below it, so they are never filled.
-    best = tl.where((slot < q)[None, :], float("inf"), float("-inf")) + tl.zeros([BLOCK_N, Q], tl.float32)
-    where = tl.zeros([BLOCK_N, Q], tl.int32)
-    WIDTH: tl.constexpr = BLOCK_P // PARTS
-    part, number = tl.arange(0, PARTS), tl.arange(0, WIDTH)
-    for start in range(0, p, BLOCK_P):
-        landmark = start + tl.arange(0, BLOCK_P)
-        products = tl.zeros([BLOCK_N, BLOCK_P], tl.float32)
-        for first in range(0, d, BLOCK_D):
-            column = first + tl.arange(0, BLOCK_D)
-            a = tl.load(
-                rows + row[:, None] * row_stride + column[None, :],
-                mask=(row < n)[:, None] if EVEN else (row < n)[:, None] & (column < d)[None, :],
-                other=0.0,
-            )
-            b = tl.load(
-                landmarks + landmark[None, :] * d + column[:, None],
-                mask=(landmark < p)[None, :] if EVEN else (landmark < p)[None, :] & (column < d)[:, None],
-                other=0.0,
-            )
-            products = tl.dot(a, b, products, input_precision=PRECISION)
-        norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
-        # Every part of the tile offers its nearest landmark at once; what is not taken now never will be.
-        distances = tl.reshape(norms[None, :] - 2 * products, [BLOCK_N, PARTS, WIDTH])
-        worst = tl.max(best, axis=1)
-        offers, at = tl.min(distances, axis=2, return_indices=True)  # (BLOCK_N, PARTS)
-        while tl.max(tl.max((offers < worst[:, None]).to(tl.int32), axis=1), axis=0) > 0:
-            for j in tl.static_range(PARTS):
-                offer = tl.sum(tl.where((part == j)[None, :], offers, 0.0), axis=1)
-                place = tl.sum(tl.where((part == j)[None, :], at, 0), axis=1)
+    number = tl.arange(0, BLOCK_P)
+    n_rows = tl.load(n_asked) if LISTED else n
+    for block in range(tl.program_id(0), tl.cdiv(n_rows, BLOCK_N), tl.num_programs(0)):
+        row = tl.cast(block, tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+        inside = row < n_rows
+        if LISTED:
+            row = tl.load(asked + row, mask=inside, other=0).to(tl.int64)
+        # Slots beyond q hold minus infinity: nothing is ever below it, so they are never filled.
+        best = tl.where((slot < q)[None, :], float("inf"), float("-inf")) + tl.zeros([BLOCK_N, Q], tl.float32)
+        where = tl.zeros([BLOCK_N, Q], tl.int32)
+        for start in range(0, p, BLOCK_P):
+            landmark = start + number
+            products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, EVEN, PRECISION)
+            norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
+            values = norms[None, :] - 2 * products
+            worst = tl.max(best, axis=1)
+            offer, at = tl.min(values, axis=1, return_indices=True)  # (BLOCK_N,)
+            while tl.max((offer < worst).to(tl.int32), axis=0) > 0:
                 _, loser = tl.max(best, axis=1, return_indices=True)
                 hit = (offer < worst)[:, None] & (slot[None, :] == loser[:, None])
                 best = tl.where(hit, offer[:, None], best)
-                where = tl.where(hit, (start + j * WIDTH + place)[:, None], where)
+                where = tl.where(hit, (start + at)[:, None], where)
                 worst = tl.max(best, axis=1)
-            distances = tl.where(number[None, None, :] == at[:, :, None], float("inf"), distances)
-            offers, at = tl.min(distances, axis=2, return_indices=True)
-    inside = (row < n)[:, None] & (slot < q)[None, :]
-    target = row[:, None] * q + slot[None, :]
-    tl.store(indices + target, where.to(indices.dtype.element_ty), mask=inside)
-    tl.store(values + target, best, mask=inside)
+                values = tl.where(number[None, :] == at[:, None], float("inf"), values)
+                offer, at = tl.min(values, axis=1, return_indices=True)
+        own = tl.load(row_norms + row, mask=inside, other=0.0)
+        wanted = inside[:, None] & (slot < q)[None, :]
+        target = row[:, None] * q + slot[None, :]
+        tl.store(indices + target, where.to(indices.dtype.element_ty), mask=wanted)
+        tl.store(squares + target, tl.maximum(best + own[:, None], 0.0), mask=wanted)
 
 
 @triton.jit

@@ -28,18 +28,28 @@ ROWS_PER_PROGRAM = 128
 ONE_HOT = 2**25
 
 
+# ``nearest`` keeps the four nearest landmarks of each of so many lanes: enough for a few neighbours, and the bits that
+# number a lane's landmarks leave room for distances about as fine as float32.
+LANES = 32
+MOST_NEIGHBOURS = 16
+MOST_BITS = 7
+
+# Programs that share the rows which must be looked at again: enough for any card.
+PROGRAMS = 512
+
+
 class Tile(NamedTuple):
     """How much of the distances one program of ``nearest`` works on at a time; the best of several, by measurement."""
 
     BLOCK_N: int
     BLOCK_P: int
-    BLOCK_D: int
-    PARTS: int
     num_warps: int
+    num_stages: int
+    BLOCK_D: int = 32
 
 
-WIDE = Tile(128, 256, 32, 4, 8)  # where the product is what takes time
-NARROW = Tile(64, 128, 32, 1, 4)  # where the selection is
+WIDE = Tile(128, 256, 8, 3)  # where the product is what takes time
+NARROW = Tile(64, 128, 4, 3)  # where the selection is
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -49,47 +59,69 @@ def zeros(shape: tuple[int, ...], like: Any) -> Any:
     return torch.zeros(shape, dtype=torch.float64, device=like.device)
 
 
-def nearest(rows: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str = "float32") -> tuple[Any, Any]:
-    """Return the numbers of each row's q nearest landmarks, in no order, and |m|^2 - 2 x.m for them."""
+def nearest(
+    rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str = "float32"
+) -> tuple[Any, Any]:
+    """Return the numbers of each row's q nearest landmarks, in no order, and their squared distances.
+
+    Norms are squared lengths, infinite for rows and landmarks that lack the view.
+    """
     import torch
 
-    n, d = rows.shape
-    p = landmarks.shape[0]
-    indices = torch.zeros((n, q), dtype=index_type(p), device=rows.device)
-    values = torch.empty((n, q), dtype=rows.dtype, device=rows.device)
+    n, p = len(rows), len(landmarks)
     if rows.is_cuda and rows.dtype == torch.float32:
-        import triton
-
-        from coterie.kernels._triton import nearest_kernel
-
-        tile = WIDE if precision == "tf32" and d >= 256 else NARROW
-        nearest_kernel[(triton.cdiv(n, tile.BLOCK_N),)](
-            rows,
-            landmarks,
-            landmark_norms,
-            indices,
-            values,
-            n,
-            p,
-            d,
-            rows.stride(0),
-            q,
-            Q=max(2, triton.next_power_of_2(q)),
-            BLOCK_N=tile.BLOCK_N,
-            BLOCK_P=tile.BLOCK_P,
-            BLOCK_D=tile.BLOCK_D,
-            PARTS=tile.PARTS,
-            EVEN=d % tile.BLOCK_D == 0,
-            PRECISION="tf32x3" if precision == "float32" else "tf32",
-            num_warps=tile.num_warps,
-            num_stages=4,
-        )
-        return indices, values
+        return nearest_fused(rows, row_norms, landmarks, landmark_norms, q, precision)
+    indices = torch.zeros((n, q), dtype=index_type(p), device=rows.device)
+    squares = torch.empty((n, q), dtype=rows.dtype, device=rows.device)
     for start in range(0, n, TILE):
-        distances = landmark_norms - 2 * (rows[start : start + TILE] @ landmarks.mT)  # (b, p)
+        part = slice(start, start + TILE)
+        distances = finish_distances(rows[part] @ landmarks.mT, row_norms[part], landmark_norms)  # (b, p)
         # Sorted, and not by topk: among equals the first landmark wins, as everywhere.
-        indices[start : start + TILE], values[start : start + TILE] = smallest(distances, q)
-    return indices, values
+        indices[part], squares[part] = smallest(distances, q)
+    return indices, squares
+
+
+def nearest_fused(
+    rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str
+) -> tuple[Any, Any]:
+    """Return the same by Triton's kernels: the quick one, and the careful one where that may have missed something."""
+    import torch
+    import triton
+
+    from coterie.kernels._triton import careful_nearest_kernel, nearest_kernel
+
+    (n, d), p = rows.shape, len(landmarks)
+    indices = torch.empty((n, q), dtype=index_type(p), device=rows.device)
+    squares = torch.empty((n, q), dtype=rows.dtype, device=rows.device)
+    tables, sizes = (rows, row_norms, landmarks, landmark_norms), (n, p, d, rows.stride(0), q)
+
+    def settings(tile: Tile) -> dict[str, Any]:
+        rounding = "tf32x3" if precision == "float32" else "tf32"
+        return {"EVEN": d % tile.BLOCK_D == 0, "PRECISION": rounding, **tile._asdict()}
+
+    bits = max(1, (triton.cdiv(p, LANES) - 1).bit_length())
+    quick = q <= MOST_NEIGHBOURS and bits <= MOST_BITS
+    unsure = torch.empty(n if quick else 0, dtype=torch.int32, device=rows.device)
+    n_unsure = torch.zeros(1, dtype=torch.int32, device=rows.device)
+    if quick:
+        tile = WIDE if precision == "tf32" and d >= 256 else NARROW
+        reach = torch.where(landmark_norms.isfinite(), landmark_norms, 0.0).amax()
+        nearest_kernel[(triton.cdiv(n, tile.BLOCK_N),)](
+            *tables, reach, indices, squares, unsure, n_unsure, *sizes, WIDTH=LANES, BITS=bits, **settings(tile)
+        )
+    blocks = triton.cdiv(n, NARROW.BLOCK_N)
+    careful_nearest_kernel[(min(blocks, PROGRAMS) if quick else blocks,)](
+        *tables,
+        indices,
+        squares,
+        unsure,
+        n_unsure,
+        *sizes,
+        LISTED=quick,
+        Q=max(2, triton.next_power_of_2(q)),
+        **settings(NARROW),
+    )
+    return indices, squares
 
 
 def smallest(distances: Any, q: int) -> tuple[Any, Any]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from coterie.progress import counted
 from coterie.rows.blocks import take_from
+from coterie.rows.couriers import borrowed, send
 from coterie.threads import in_order
 
-# Threads that copy host memory to where the card can fetch it: one alone is slower than the bus.
-LOADERS = 4
+# Blocks of host memory that are on their way at once: while one waits for the card, the next is copied.
+LOADERS = 2
 
 
 class CudaRows:
@@ -76,25 +76,6 @@ class CudaRows:
         return iter(self.blocks) if load is None else in_order(load, self.blocks, LOADERS)
 
 
-_idle_streams: dict[Any, SimpleQueue[Any]] = {}
-
-
-@contextmanager
-def borrowed_stream(device: Any) -> Iterator[Any]:
-    """Lend one of a few streams: torch keeps memory apart for each, and would ask the card for more with every new."""
-    import torch
-
-    idle = _idle_streams.setdefault(device, SimpleQueue())
-    try:
-        stream = idle.get_nowait()
-    except Empty:
-        stream = torch.cuda.Stream(device)
-    try:
-        yield stream
-    finally:
-        idle.put(stream)
-
-
 def upload(array: np.ndarray, device: Any) -> Any:
     """Return an array as a tensor on a device; called from several threads, copies overlap with work on the device."""
     import torch
@@ -106,12 +87,31 @@ def upload(array: np.ndarray, device: Any) -> Any:
         array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
     if device.type != "cuda":
         return torch.as_tensor(np.require(array, requirements=["C", "W"]), device=device)  # torch wants to be let in
-    with borrowed_stream(device) as stream, torch.cuda.stream(stream):
-        staged = torch.from_numpy(array) if array.flags.writeable else None
-        if staged is None or not staged.is_pinned():  # the card can fetch pinned memory by itself, and no other
-            staged = torch.empty(array.shape, dtype=torch.from_numpy(array[:0].copy()).dtype, pin_memory=True)
-            staged.numpy()[...] = array
-        found = staged.to(device, non_blocking=True)
-        stream.synchronize()
+    given = as_tensor(array)
+    with borrowed(_streams, device, lambda: torch.cuda.Stream(device)) as stream, torch.cuda.stream(stream):
+        found = torch.empty(given.shape, dtype=given.dtype, device=device)
+        if given.is_pinned() or not send(given, found):
+            found.copy_(given, non_blocking=True)
+            stream.synchronize()
     found.record_stream(torch.cuda.default_stream(device))
     return found
+
+
+_streams: dict[Any, SimpleQueue[Any]] = {}
+
+
+def as_tensor(array: np.ndarray) -> Any:
+    """Return a tensor that shares an array's memory, also of one that may not be written: torch would warn of it."""
+    import torch
+
+    if not array.flags.writeable:
+        array = np.asarray(Writable(array))
+    return torch.from_numpy(array)
+
+
+class Writable:
+    """An array's memory for those who want to be let in, but only look."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+        self.array = array  # whose memory it is
