@@ -156,7 +156,7 @@ def test_sums_over_rows_are_those_of_the_cpu(rng, device):
     bases = rng.standard_normal((2, 40, 9)).astype(np.float32)
     tensors = (place(indices.astype(np.int16), device), place(weights, device))
     for start, stop in itertools.pairwise(bounds):
-        expected, total = np.zeros((40, 40)), cuda.new_gram(40, tensors[1])
+        expected, total = cpu.new_gram(40, weights), cuda.new_gram(40, tensors[1])
         cpu.gram(indices[:, start:stop], weights[:, start:stop], expected)
         cuda.gram(*(t[:, start:stop] for t in tensors), total)
         np.testing.assert_allclose(cuda.finish_gram(total).cpu(), cpu.finish_gram(expected), atol=1e-6)

@@ -197,23 +197,26 @@ def gaussian(distances, bandwidth, weights):
 
 @njit(cache=True, nogil=True)
 def gram(indices, weights, total):
-    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total`` (p x p), lower triangle only."""
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
     for i in range(indices.shape[0]):
         for s in range(indices.shape[1]):
             weight = float(weights[i, s])
             if weight == 0:
                 continue
-            row = total[indices[i, s]]
+            j = np.int64(indices[i, s])
+            row = total[j * (j + 1) // 2 :]
             for t in range(s + 1):
                 row[indices[i, t]] += weight * weights[i, t]
 
 
 @njit(cache=True, nogil=True)
-def mirror(total):
-    """Copy the lower triangle to the upper one, in place."""
-    for i in range(total.shape[0]):
-        for j in range(i):
-            total[j, i] = total[i, j]
+def mirror(triangle, whole):
+    """Write a lower triangle, row by row, to both halves of a matrix."""
+    at = 0
+    for i in range(whole.shape[0]):
+        for j in range(i + 1):
+            whole[i, j] = whole[j, i] = triangle[at]
+            at += 1
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

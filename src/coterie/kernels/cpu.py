@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -49,18 +50,20 @@ def arrange(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tup
 
 def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
     """Return zeros that :func:`gram` adds to."""
-    return np.zeros((n_landmarks, n_landmarks))
+    return np.zeros(n_landmarks * (n_landmarks + 1) // 2)  # a triangle: half as much to add up, and to send
 
 
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
-    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to the lower triangle of ``total``."""
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
     _numba.gram(indices, weights, total)
 
 
 def finish_gram(total: np.ndarray) -> np.ndarray:
     """Return the whole symmetric matrix of sums."""
-    _numba.mirror(total)
-    return total
+    p = (math.isqrt(8 * len(total) + 1) - 1) // 2
+    whole = np.empty((p, p))
+    _numba.mirror(total, whole)
+    return whole
 
 
 def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool) -> np.ndarray:
