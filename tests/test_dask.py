@@ -1,7 +1,9 @@
 """Rows on a Dask cluster: the same answer as in memory, however many workers there are, and whoever is lost."""
 
+import itertools
 import os
 import signal
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +14,10 @@ import coterie
 from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import make_views
 from coterie.metrics import ari
+from coterie.places import partitioned_rows
 from coterie.rows.dask import DaskRows, packed
 from coterie.rows.exact import ExactSum
+from coterie.rows.workers import workers_of
 from coterie.views import as_views
 
 dask = pytest.importorskip("dask")
@@ -23,6 +27,7 @@ pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
 
 PER_ROW = ("labels_", "confidence_", "embedding_")
+SMALL = {f"coterie-{name}" for name in ("send", "sum-grams", "sum-outer", "graph-trust", "count-zero-rows")}
 SHARED = ("cluster_centers_", "medoid_indices_", "landmark_indices_")
 
 
@@ -253,37 +258,68 @@ def test_a_lost_worker_changes_nothing(client, tables, monkeypatch):
     X = split(tables, rows=150)
     expected = fitted(model().fit(X))
     victims = list(client.run(os.getpid).values())[:1]
-    awaited = coterie.rows.dask.awaited
+    persisted, handed_out = coterie.rows.workers.persisted, []
 
-    def kill_and_await(tasks):
-        if victims and "guide" in tasks[0].key:
+    def persist_and_kill(tasks):
+        going = persisted(tasks)
+        handed_out.extend(task.key for task in going if "guide" in task.key)
+        if victims and len(handed_out) > len(client.nthreads()):  # somebody is done with the first
             os.kill(victims.pop(), signal.SIGKILL)
-        return awaited(tasks)
+        return going
 
-    monkeypatch.setattr(coterie.rows.dask, "awaited", kill_and_await)
+    monkeypatch.setattr(coterie.rows.workers, "persisted", persist_and_kill)
     found = fitted(model().fit(X))
     assert not victims
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def received_sums(dask_worker):
-    transfers = (transfer["keys"].items() for transfer in dask_worker.transfer_incoming_log)
-    return sum(size for keys in transfers for key, size in keys if str(key).startswith("coterie-sum-grams"))
+def received(dask_worker):
+    """Return what a worker got from others: of each kind of task the results' bytes, all in all."""
+    found = Counter()
+    for transfer in dask_worker.transfer_incoming_log:
+        for key, size in transfer["keys"].items():
+            found[distributed.utils.key_split(key)] += size
+    return found
 
 
-def test_bytes_of_sums_do_not_grow_with_rows_or_partitions(client, tables):
-    """A worker's partitions are added up before anything is sent. (Whether rows travel is measured by the benchmark:
-    partitions as small as these may, where a worker is idle.)"""
-    moved = []
-    for times in (1, 6):
-        X = [da.concatenate([part] * times) for part in split(tables, rows=300)]
-        before = sum(client.run(received_sums).values())
-        found = model(landmarks=np.arange(200), store_embedding=False).fit(X)
-        moved.append(sum(client.run(received_sums).values()) - before)
-    n_workers, n_graphs = len(client.scheduler_info(n_workers=-1)["workers"]), len(found.singular_values_)
-    one_total = 16 * 200**2 + 1000  # bytes, and what Python adds
-    assert max(moved) <= found.n_iter_ * n_graphs * (n_workers + 1) * one_total  # with 5 partitions, and with 30
+def received_in(client, fit):
+    """Return what a fit makes workers send to each other."""
+    client.wait_for_workers(len(client.cluster.worker_spec), timeout=120)  # another test may have killed one
+    before, found, after = client.run(received), fit(), client.run(received)
+    assert before.keys() == after.keys()  # nobody was lost
+    return sum(after.values(), Counter()) - sum(before.values(), Counter()), found
+
+
+def views_of(tables):
+    """Return slices of the columns of all tables side by side."""
+    ends = np.cumsum([table.shape[1] for table in tables]).tolist()
+    return [slice(start, end) for start, end in itertools.pairwise([0, *ends])]
+
+
+@pytest.mark.parametrize("where", ["nowhere", "on workers"])
+def test_rows_stay_where_they_are(client, tables, where):
+    """Workers send each other sums, and what all need to know: as much with 15 partitions as with 5."""
+    triangle, rounds, n_workers = 16 * 200 * 201 // 2, 3, len(client.cluster.worker_spec)
+    for times in (1, 3):
+        X = da.from_array(np.tile(np.column_stack(tables), (times, 1)), chunks=(300, -1))
+        if where == "on workers":
+            X = X.persist()
+            distributed.wait(X)
+            n_workers = len(set(itertools.chain(*client.who_has(X).values())))
+        settings = {"landmarks": np.arange(200), "views": views_of(tables), "max_iter": rounds, "tol": 0}
+        crossed, found = received_in(client, lambda X=X, settings=settings: model(**settings).fit(X))
+        assert {kind for kind in crossed if kind not in SMALL} == set()
+        sums = rounds * len(found.singular_values_) * (n_workers - 1) * triangle
+        assert crossed["coterie-sum-grams"] == pytest.approx(sums, rel=0.01)
+
+
+def test_new_rows_are_spread_evenly(client, tables):
+    client.wait_for_workers(len(client.cluster.worker_spec), timeout=120)
+    rows = partitioned_rows(as_views(split(tables, rows=100)), 256).map(lambda block: block.first_row)
+    counts = Counter(workers_of(rows.parts, rows.sizes))
+    assert len(counts) == len(client.nthreads())
+    assert max(counts.values()) - min(counts.values()) <= 1
 
 
 def test_tasks_have_names_that_say_what_they_do(client, tables):

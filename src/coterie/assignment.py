@@ -191,6 +191,7 @@ class Census:
     sizes: np.ndarray  # (k,)
     medoids: np.ndarray  # (k,) the row nearest to each centroid, counted from the first of these; -1 where none is
     gaps: np.ndarray  # (k,) its squared distance, infinite where none is
+    confidence: np.ndarray  # () of all rows together
 
 
 def count_clusters(part: Partition, n_clusters: int) -> Census:
@@ -199,7 +200,8 @@ def count_clusters(part: Partition, n_clusters: int) -> Census:
     gaps = to_host(part.nearest[medoids])
     medoids = to_host(medoids)
     sizes = np.bincount(to_host(part.labels), minlength=n_clusters)  # (k,)
-    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf))
+    confidence = np.asarray(to_host(part.confidence.sum()))
+    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), confidence)
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:
@@ -211,7 +213,8 @@ def merge_censuses(parts: Sequence[Census]) -> Census:
     clusters = np.arange(len(best))
     least = gaps[best, clusters]
     found = np.where(np.isfinite(least), medoids[best, clusters], -1)
-    return Census(int(firsts[-1]), np.sum([part.sizes for part in parts], axis=0), found, least)
+    sizes, confidence = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("sizes", "confidence"))
+    return Census(int(firsts[-1]), sizes, found, least, confidence)
 
 
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -805,8 +805,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         found = rows.map(partial(assign, centroids=self.cluster_centers_))
         self.labels_ = found.collect(lambda part: part.labels)
         self.confidence_ = found.collect(lambda part: part.confidence)
-        must_be_finite("assignment", self.cluster_centers_, self.confidence_)  # of every row
         census = merge_censuses(found.each(partial(count_clusters, n_clusters=k)))
+        must_be_finite("assignment", self.cluster_centers_, census.confidence)
         self.medoid_indices_ = census.medoids
         self._warn_of_oddities(rows, census)
         if self.store_embedding:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from coterie.rows.blocks import join, take_from
 from coterie.rows.exact import ExactSum, add_exactly
 from coterie.rows.memory import after
 from coterie.rows.tasks import Named, Part, array_of, computed, identity, persisted
+from coterie.rows.workers import Asked, Placed, answers, at, by_threads, kept, placed, workers_of
 from coterie.threads import one_thread_per_block
 
 TOGETHER = 4  # totals that are added up at once
@@ -38,12 +37,12 @@ class DaskRows:
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> DaskRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        return self._with(self._tasks(map_blocks, function, load))
+        return self._with(self._jobs(map_blocks, function, load))
 
     def replace(self, function: Callable[[Any], Any]) -> DaskRows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
-        tasks, self.parts = self._tasks(map_blocks, function), ()
-        return self._with(tasks)
+        jobs, self.parts = self._jobs(map_blocks, function), ()
+        return self._with(jobs)
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> list[Any]:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
@@ -53,54 +52,63 @@ class DaskRows:
         """
         named = Named(function)
         sent = self._send((function, zeros))
+        opened = [part.opened(named) for part in self.parts]
         totals: list[Any] = []
-        for threads in held_together([part.opened(named) for part in self.parts]):
-            totals += added_up(named, [named(sum_blocks, sent, *parts) for parts in threads], len(threads))
+        for worker, threads in by_threads(opened, workers_of([Part((part,)) for part in opened], self.sizes)):
+            with at(worker):
+                own = [named(sum_blocks, sent, *parts) for parts in threads]
+                totals += added_up(named, own, len(threads))
         (total,) = added_up(named, totals, TOGETHER)
         (found,) = computed([named(as_numbers, total)])
         return self._at_home(found)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every partition as one block, in the order of the rows."""
-        return computed(self._tasks(ask_block, function))
+        named = Named(function)
+        asked = [Asked(part, worker) for part, worker in zip(self.parts, self._workers(), strict=True)]
+        return answers(named, ask_block, asked, self._send(function))
 
     def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
         """Yield ``function(block)`` in the order of the rows, a partition at a time brought here."""
-        waiting = deque(persisted(self._tasks(bring_blocks, function, load)))
+        waiting = deque(persisted([job.task for job in self._jobs(bring_blocks, function, load)]))
         while waiting:
             yield from computed([waiting.popleft()])[0]
 
     def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
         """Put the rows of ``function(block)`` together: as a Dask array, where they are, in the input's partitions."""
         named = Named(function)
-        parts = awaited(persisted(self._tasks(join_blocks, function, load)))
+        parts = kept(self._jobs(join_blocks, function, load))
         ((dtype, shape),) = computed([named(kind_of, parts[0])])
         waiting = iter(parts)
         empty = np.empty((0, *shape), dtype=dtype)
         every = [next(waiting) if size else named(identity, empty) for size in self.sizes]
-        return array_of(every, self.sizes.tolist(), shape, dtype).persist()
+        return array_of(every, self.sizes.tolist(), shape, dtype)
 
     def take(self, rows: np.ndarray) -> Any:
         """Return the given rows, ascending, as one block."""
         named = Named(take_from)
         bounds = np.cumsum([0, *self.sizes[self.sizes > 0]])
         cuts = np.searchsorted(rows, bounds)
-        tasks = [
-            part.work(named, pick_rows, rows[cuts[number] : cuts[number + 1]] - bounds[number])
-            for number, part in enumerate(self.parts)
+        asked = [
+            Asked(part, worker, (rows[cuts[number] : cuts[number + 1]] - bounds[number],))
+            for number, (part, worker) in enumerate(zip(self.parts, self._workers(), strict=True))
             if cuts[number] < cuts[number + 1]
         ]
-        return self._at_home(join(computed(tasks)))
+        return self._at_home(join(answers(named, pick_rows, asked)))
 
-    def _tasks(
+    def _jobs(
         self, work: Callable[..., Any], function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None
-    ) -> list[Any]:
+    ) -> list[Placed]:
         named = Named(function)
-        sent = self._send(after(load, function))
-        return [part.work(named, work, sent) for part in self.parts]
+        (sent,) = persisted([self._send(after(load, function))])  # once, though tasks are handed out one by one
+        pairs = zip(self.parts, self._workers(), strict=True)
+        return [placed(part, worker, named, work, sent) for part, worker in pairs]
 
-    def _with(self, tasks: Sequence[Any]) -> DaskRows:
-        return DaskRows([Part((task,)) for task in awaited(persisted(tasks))], self.sizes, self.device)
+    def _workers(self) -> list[str | None]:
+        return workers_of(self.parts, self.sizes[self.sizes > 0])
+
+    def _with(self, jobs: list[Placed]) -> DaskRows:
+        return DaskRows([Part((task,)) for task in kept(jobs)], self.sizes, self.device)
 
     def _send(self, thing: Any) -> Any:
         """Return what all tasks of a pass need as one task: it crosses once to each worker, and can be made again."""
@@ -113,53 +121,6 @@ class DaskRows:
         import torch
 
         return map_arrays(thing, lambda part: torch.as_tensor(part) if isinstance(part, np.ndarray) else part)
-
-
-def held_together(parts: Sequence[Any]) -> list[list[list[Any]]]:
-    """Return, for every worker, its partitions in as many lists as it has threads.
-
-    Without a cluster every partition is on its own: its scheduler has threads enough.
-    """
-    futures = futures_of(awaited(parts))
-    if len(futures) != len(parts):
-        return [[[part]] for part in parts]
-    client = futures[0].client
-    holders, n_threads = client.who_has(futures), client.nthreads()
-    groups: dict[Any, list[Any]] = {}
-    for part, future in zip(parts, futures, strict=True):
-        groups.setdefault(next(iter(holders.get(future.key, ())), None), []).append(part)
-    return [split(group, n_threads.get(worker, 1)) for worker, group in groups.items()]
-
-
-def awaited(tasks: Sequence[Any]) -> Sequence[Any]:
-    """Return a cluster's tasks once they are done."""
-    futures = futures_of(tasks)
-    if futures:
-        from distributed import wait
-
-        wait(futures)
-    return tasks
-
-
-def futures_of(tasks: Sequence[Any]) -> list[Any]:
-    """Return what tasks have on a cluster; nothing where there is none."""
-    if "distributed" not in sys.modules:
-        return []
-    from distributed.client import futures_of
-
-    return [future for task in tasks for future in futures_of(task)]
-
-
-def split(items: Sequence[Any], count: int) -> list[list[Any]]:
-    """Return items in so many lists of consecutive ones, none of them empty.
-
-    Examples
-    --------
-    >>> split("abcd", 2), split("ab", 3)
-    ([['a', 'b'], ['c', 'd']], [['a'], ['b']])
-    """
-    bounds = np.linspace(0, len(items), min(count, len(items)) + 1).round().astype(int)
-    return [list(items[start:stop]) for start, stop in pairwise(bounds)]
 
 
 def added_up(named: Named, totals: Sequence[Any], together: int) -> Sequence[Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.rows.tasks import Named, Part, array_of, computed
+from coterie.rows.tasks import Named, Part, array_of, bare, computed, identity, lies_on_worker
+from coterie.rows.workers import Asked, answers, workers_of
 
 
 class DaskTable:
@@ -97,40 +99,49 @@ def align_tables(tables: Sequence[DaskTable]) -> list[DaskTable]:
 def partitions(tables: Sequence[DaskTable]) -> list[Part]:
     """Return every partition as the list of its chunks, one for each table.
 
-    Where partitions share no work, whoever works on one makes its chunks itself. As tasks of their own, the chunks of a
-    partition would be made by different workers, and rows would travel before anything was done with them.
+    Where partitions share no work, whoever works on one makes its chunks itself, of what it has if they were persisted.
+    As tasks of their own, the chunks of a partition would be made by different workers, and rows would travel before
+    anything was done with them.
     """
-    import cloudpickle
     import dask
     from dask.optimization import cull
-    from dask.utils import ensure_dict
 
-    arrays = dask.optimize(*(table.array for table in tables))
-    graph: dict[Any, Any] = {}
-    for array in arrays:
-        graph.update(ensure_dict(array.__dask_graph__()))
+    arrays = [table.array for table in tables]
+    graph = graph_of(arrays)
+    if not any(map(lies_on_worker, graph.values())):  # which optimization would hide inside of tasks
+        arrays = dask.optimize(*arrays)
+        graph = graph_of(arrays)
     keys = [[(array.name, number, 0) for array in arrays] for number in range(len(tables[0].sizes))]
     parts = [cull(graph, own)[0] for own in keys]
     if share_work(parts):
         chunks = [array.to_delayed(optimize_graph=False).ravel() for array in arrays]
         return [Part(own, list_of) for own in zip(*chunks, strict=True)]
-    return [Part((cloudpickle.dumps((dict(part), own)),), make_chunks) for part, own in zip(parts, keys, strict=True)]
+    return [part_of(part, own) for part, own in zip(parts, keys, strict=True)]
+
+
+def graph_of(arrays: Sequence[Any]) -> dict[Any, Any]:
+    """Return the tasks of some arrays."""
+    from dask.utils import ensure_dict
+
+    return {key: task for array in arrays for key, task in ensure_dict(array.__dask_graph__()).items()}
+
+
+def part_of(graph: Mapping[Any, Any], keys: Sequence[Any]) -> Part:
+    """Return the chunks that keys of a graph make: its own tasks as bytes, and what lies on workers as it is."""
+    import cloudpickle
+    from dask.delayed import Delayed
+
+    held = {key: bare(value) for key, value in graph.items() if lies_on_worker(value)}
+    tasks = {key: value for key, value in graph.items() if key not in held}
+    packed = cloudpickle.dumps((tasks, list(held), keys))
+    return Part((packed, *(Delayed(key, {key: future}) for key, future in held.items())), make_chunks)
 
 
 def share_work(graphs: Sequence[Mapping[Any, Any]]) -> bool:
-    """Whether graphs have tasks in common, or hold what lies on workers already."""
+    """Whether graphs have tasks in common."""
     counts = Counter(key for graph in graphs for key in graph)
-    held = (value for graph in graphs for value in graph.values())
-    if any(lies_on_worker(value) for value in held):
-        return True
     tasks: dict[Any, Any] = {key: value for graph in graphs for key, value in graph.items()}
     return any(count > 1 and not is_literal(tasks[key]) for key, count in counts.items())
-
-
-def lies_on_worker(value: Any) -> bool:
-    """Whether a node of a graph is the result of something that was computed before."""
-    value = getattr(value, "value", value)  # of a node that is data
-    return type(value).__module__.split(".")[0] == "distributed"
 
 
 def is_literal(value: Any) -> bool:
@@ -138,13 +149,14 @@ def is_literal(value: Any) -> bool:
     return type(value).__name__ == "DataNode" or not (hasattr(value, "dependencies") or isinstance(value, tuple))
 
 
-def make_chunks(packed: bytes) -> list[Any]:
-    """Compute some keys of a graph, here and now."""
+def make_chunks(packed: bytes, *held: Any) -> list[Any]:
+    """Compute some keys of a graph, here and now, from what others made before."""
     import cloudpickle
     from dask.local import get_sync
 
-    graph, keys = cloudpickle.loads(packed)
-    return list(get_sync(graph, keys))
+    graph, names, keys = cloudpickle.loads(packed)
+    known = {name: (partial(identity, value),) for name, value in zip(names, held, strict=True)}
+    return list(get_sync({**graph, **known}, keys))
 
 
 def list_of(*items: Any) -> list[Any]:
@@ -159,12 +171,13 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     bounds = np.cumsum([0, *tables[0].sizes])  # (P + 1,)
     cuts = np.searchsorted(ascending, bounds)  # (P + 1,)
     named = Named("sample")
-    picked = [
-        part.work(named, pick_rows, ascending[cuts[number] : cuts[number + 1]] - bounds[number])
-        for number, part in enumerate(partitions(tables))
+    parts = partitions(tables)
+    asked = [
+        Asked(part, worker, (ascending[cuts[number] : cuts[number + 1]] - bounds[number],))
+        for number, (part, worker) in enumerate(zip(parts, workers_of(parts, tables[0].sizes), strict=True))
         if cuts[number] < cuts[number + 1]
     ]
-    found = computed(picked)
+    found = answers(named, pick_rows, asked)
     back = np.argsort(order, kind="stable")
     return [stacked(parts)[back] for parts in zip(*found, strict=True)]
 

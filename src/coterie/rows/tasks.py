@@ -81,6 +81,23 @@ def computed(tasks: Sequence[Any]) -> list[Any]:
     return list(dask.compute(*tasks, optimize_graph=False))
 
 
+def future_of(task: Any) -> Any:
+    """Return what a task that was persisted has on a cluster; None for others, and for plain data."""
+    graph = task.__dask_graph__() if hasattr(task, "__dask_graph__") else {}
+    value = bare(graph.get(getattr(task, "key", None)))
+    return value if lies_on_worker(value) else None
+
+
+def lies_on_worker(value: Any) -> bool:
+    """Whether a node of a graph is the result of something that was computed before."""
+    return type(bare(value)).__module__.split(".")[0] == "distributed"
+
+
+def bare(value: Any) -> Any:
+    """Return what a node of a graph holds, if it is data."""
+    return getattr(value, "value", value)
+
+
 def array_of(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...], dtype: Any) -> Any:
     """Return tasks that make rows, some of them perhaps none, as one Dask array: of ``shape`` is one row."""
     from dask.array import Array
