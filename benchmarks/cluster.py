@@ -13,6 +13,7 @@ import os
 import platform
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import dask
@@ -175,6 +176,15 @@ def written():
     return TCP.written
 
 
+def received(dask_worker):
+    """What a worker got from others: of each kind of task the results' bytes, all in all."""
+    found = Counter()
+    for transfer in dask_worker.transfer_incoming_log:
+        for key, size in transfer["keys"].items():
+            found[distributed.utils.key_split(key)] += size
+    return found
+
+
 def bytes_of_fit(client, views, rounds):
     """Bytes that cross during a fit of so many rounds."""
     before = written() + sum(client.run(written).values())
@@ -189,7 +199,9 @@ def measure_bytes(folder, n_rows, n_workers):
         count_writes()  # this process has the client and the scheduler
         client.run(count_writes)
         two, _ = bytes_of_fit(client, parts, 2)
+        before = sum(client.run(received).values(), Counter())
         three, model = bytes_of_fit(client, parts, 3)
+        between_workers = sum(client.run(received).values(), Counter()) - before
     p, n_graphs = len(model.landmark_indices_), len(model.singular_values_)
     yield {
         "part": "bytes",
@@ -202,22 +214,26 @@ def measure_bytes(folder, n_rows, n_workers):
         "clusters": CLUSTERS,
         "fit_bytes": two,
         "round_bytes": three - two,
+        "between_workers": between_workers,  # of the fit of three rounds
         "raw_bytes": 4 * n_rows * sum(COLUMNS),
     }
 
 
-def measure_tasks(n_tasks=2000):
-    """What a task costs the scheduler: a pass over partitions in which there is nothing to do."""
+def measure_tasks(n_tasks=2000, threads=16):
+    """What a task costs client and scheduler: a pass over partitions in which there is nothing to do.
+
+    As many are handed out at a time as workers have threads.
+    """
     from coterie.rows.dask import DaskRows
     from coterie.rows.tasks import Part
 
-    with cluster_of(2) as cluster, distributed.Client(cluster):
+    with cluster_of(2, threads) as cluster, distributed.Client(cluster):
         rows = DaskRows([Part((number,), list_of) for number in range(n_tasks)], np.ones(n_tasks, dtype=int))
-        rows.map(list_of)
+        rows = rows.map(list_of)
         started = time.perf_counter()
         rows.map(list_of)
         spent = time.perf_counter() - started
-    yield {"part": "tasks", "tasks": n_tasks, "workers": 2, "seconds_a_task": spent / n_tasks}
+    yield {"part": "tasks", "tasks": n_tasks, "workers": 2, "threads": threads, "seconds_a_task": spent / n_tasks}
 
 
 def list_of(thing):

@@ -14,7 +14,8 @@ from coterie.bench.tables import Table
 NETWORK = 1e9  # bytes a second between two workers: 10 Gb/s Ethernet, less what is lost
 TOGETHER = 4  # totals that one worker adds up at once (coterie.rows.dask)
 PARTITION_ROWS = 2_500_000  # about 1 GB of 112 columns
-PASSES = 20  # over all partitions in a fit of two rounds
+PARTITION_TASKS = 6  # for every partition in a fit of two rounds of four graphs, and
+WORKER_TASKS = 21  # for every thread of a worker
 FAR = ((10**8, 16), (10**9, 100), (10**10, 1000))  # rows and workers
 
 
@@ -48,10 +49,10 @@ class Costs:
 
     def seconds(self, rows: int, workers: int) -> float:
         """Return the seconds of a fit of two rounds, on workers of one core each."""
-        partitions = max(rows // PARTITION_ROWS, workers)
+        tasks = PARTITION_TASKS * max(rows // PARTITION_ROWS, workers) + WORKER_TASKS * workers
         levels = np.ceil(np.log(workers) / np.log(TOGETHER)) * (TOGETHER - 1)
         travel = 2 * (self.sums * levels + self.home) / NETWORK
-        return self.fixed + self.row * rows / workers + PASSES * partitions * self.task + travel
+        return self.fixed + self.row * rows / workers + tasks * self.task + travel
 
 
 def cluster_table(records: Iterable[Mapping[str, Any]]) -> Table:
