@@ -151,6 +151,15 @@ def test_weights_are_those_of_the_cpu(rng, device, bandwidth):
     np.testing.assert_allclose(cuda.gaussian(place(squares, device), bandwidth).cpu(), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_distances_over_lacking_views_are_those_of_the_cpu(rng, device):
+    distances = [4 * rng.random((20, 30)).astype(np.float32) for _ in range(4)]
+    for view in distances:
+        view[rng.random(view.shape) < 0.5] = np.inf
+    likeness = rng.random((4, 4)).astype(np.float32)
+    found = cuda.whole_distances([place(view, device) for view in distances], place(likeness, device))
+    np.testing.assert_allclose(found.cpu(), cpu.whole_distances(distances, likeness), rtol=1e-5)
+
+
 def test_sums_over_rows_are_those_of_the_cpu(rng, device):
     indices, weights, bounds = random_block(rng)
     bases = rng.standard_normal((2, 40, 9)).astype(np.float32)
@@ -167,6 +176,7 @@ def test_sums_over_rows_are_those_of_the_cpu(rng, device):
     cuda.power_sums(*tensors, bounds, some, total)
     for ours, theirs in zip(total, expected, strict=True):
         np.testing.assert_allclose(ours.cpu(), theirs, rtol=1e-4)
+    np.testing.assert_array_equal(cuda.known_graphs(tensors[1], bounds).cpu(), cpu.known_graphs(weights, bounds))
     rows = rng.standard_normal((10_000, 6)).astype(np.float32)
     outer = cuda.zeros((6, 6), some)
     cuda.add_outer(place(rows, device), outer)

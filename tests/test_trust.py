@@ -50,9 +50,14 @@ def remove(views, share, rng):
 def test_missing_views_of_mfeat(mfeat):
     complete = score(mfeat, mfeat.views)
     rng = np.random.default_rng(0)
+    # Seeds 0 to 5 lose 0.01 on average, and 0.06 with half of them missing: 0.07 at worst.
     assert score(mfeat, remove(mfeat.views, 0.3, rng)) > complete - 0.05
-    # Half of them: seeds 0 to 5 lose 0.08 to 0.12, on average 0.10.
-    assert score(mfeat, remove(mfeat.views, 0.5, rng)) > complete - 0.14
+    half = remove(mfeat.views, 0.5, rng)
+    model = GuidedCoTraining(10, random_state=0).fit(half)
+    assert normalized_mutual_info_score(mfeat.target, model.labels_) > complete - 0.10
+    np.testing.assert_array_equal(model.predict(half), model.labels_)
+    some = {name: view[7:8] for name, view in half.items()}  # a row alone goes the same way
+    np.testing.assert_allclose(model.transform(some)[0], model.transform(half)[7], atol=1e-4)
 
 
 def test_prediction_with_missing_views(digits, rng):

@@ -57,6 +57,7 @@ class AugmentedView:
     spectra: tuple[Spectrum, ...]
     consensus: Consensus
     outer: np.ndarray  # (G r, G r): H
+    common: np.ndarray  # (G, G) how many rows every two graphs both know
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def augmented_view(
 ) -> AugmentedView:
     """Solve Eq. (6): the k directions that are closest to the bases of all graphs.
 
-    From the round ``before`` come the graphs' weights, since guided graphs are not judged again, and a start for their
-    eigenvectors.
+    From the round ``before`` come the graphs' weights, since guided graphs are not judged again, a start for their
+    eigenvectors, and how many rows they have in common.
     """
     spectra = solve_graphs(rows, landmarks, bounds, settings, before)
     own = convert(stack([spectrum.basis for spectrum in spectra]), precision_of(landmarks.weights))  # (G, p, r)
@@ -125,10 +126,11 @@ def augmented_view(
         weights = settings.graph_weights * graph_trust(rows, own[:, :, : settings.n_components], bounds)
     else:
         weights = settings.graph_weights
-    outer = sum_outer(rows, own, bounds, settings.unit)  # (G r, G r)
+    common = count_common(rows, bounds, own) if before is None else before.common
+    outer = sum_outer(rows, own, bounds, settings.unit, common)  # (G r, G r)
     shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
     basis = Basis(own, like(shared.rotation, own), settings.unit)
-    return AugmentedView(basis, weights, spectra, shared, to_host(outer))
+    return AugmentedView(basis, weights, spectra, shared, outer, common)
 
 
 def solve_graphs(
@@ -180,8 +182,23 @@ def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray
     return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
 
 
-def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:
-    """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i]."""
+def count_common(rows: Rows, bounds: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Return how many rows every two graphs both know; ``like`` is any array of the rows' kind and place."""
+    n_graphs = len(bounds) - 1
+    kernels = kernels_of(like)
+
+    def add(block: Block, total: tuple[np.ndarray]) -> None:
+        kernels.add_outer(kernels.known_graphs(block.weights, bounds), total[0])  # (b, G)
+
+    return to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs, n_graphs), like),))[0])  # (G, G)
+
+
+def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool, common: np.ndarray) -> np.ndarray:
+    """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i].
+
+    Rows that lack a view add nothing to its graphs' part of H, and two graphs that few rows have in ``common`` would
+    seem to agree less than they do. So what every two graphs say is scaled up as if all rows had both views.
+    """
     n_graphs, _, r = bases.shape
     kernels = kernels_of(bases)
 
@@ -189,8 +206,9 @@ def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> 
         stacked = kernels.project(block.indices, block.weights, bounds, bases, unit)  # (b, G r)
         kernels.add_outer(stacked, total[0])
 
-    (outer,) = rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),))
-    return outer
+    (outer,) = to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),)))
+    scale = common.max() / np.maximum(common, 1)  # (G, G)
+    return (outer.reshape(n_graphs, r, n_graphs, r) * scale[:, None, :, None]).reshape(outer.shape)
 
 
 def guide_anchors(anchors: np.ndarray, cosine: bool) -> np.ndarray:
@@ -227,7 +245,7 @@ def graph_agreement(view: AugmentedView) -> np.ndarray:
     overlap = view.outer @ view.consensus.rotation.reshape(-1, k)  # (G r, k): E^gT U*
     own = view.outer.diagonal().reshape(n_graphs, r).sum(axis=1)  # (G,)
     held = (overlap**2).reshape(n_graphs, -1).sum(axis=1)
-    return held / np.where(own > 0, own, 1)  # (G,)
+    return np.minimum(held / np.where(own > 0, own, 1), 1)  # (G,) above 1 only by chance, where rows lack views
 
 
 def pairwise_agreement(view: AugmentedView) -> np.ndarray:
@@ -241,4 +259,4 @@ def pairwise_agreement(view: AugmentedView) -> np.ndarray:
     squares = np.einsum("gahb,gahb->gh", blocks, blocks)  # (G, G)
     own = np.sqrt(squares.diagonal())
     own = np.where(own > 0, own, 1)
-    return squares / own / own[:, None]
+    return np.minimum(squares / own / own[:, None], 1)

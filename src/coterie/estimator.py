@@ -84,6 +84,9 @@ SCALES = (
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
 
+# Where rows lack views, there are at most so many times as many landmarks.
+MOST_GROWTH = 2
+
 
 @dataclass(frozen=True)
 class Graphs:
@@ -110,8 +113,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows; 600 with ``basis="subspace"``), at
-        least twice the clusters, and at most all rows, or two fifths of them where rows lack views. Ignored where
-        ``landmarks`` are given.
+        least twice the clusters, and at most all rows. Where rows lack views it is up to twice as many, so that every
+        view knows enough of them, and at most seven tenths of the rows. Ignored where ``landmarks`` are given.
     n_neighbors : int, list of int or "auto", default="auto"
         Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
         one search. "auto" is 5, 10 and 80; 5 and 10 above 20,000 rows, 10 above 200,000; 8 with ``basis="subspace"``.
@@ -623,7 +626,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         numbers = draw_sample(views.n_rows, sample_size(views.n_rows, self._most_landmarks(views.n_rows, k)), rng)
         sample = views.take(numbers)
         check_overlap(sample if views.may_lack else views, 2 if self.n_clusters == "auto" else k)
-        p = self._count_landmarks(views.n_rows, k, complete=views.complete and sample.complete)
+        present = 1.0 if views.complete and sample.complete else float(sample.presence().mean())
+        p = self._count_landmarks(views.n_rows, k, present)
         with progress.stage("preparation"):
             preparations = self._prepare(sample, numbers, k, rng)
         with progress.stage("landmarks"):
@@ -669,13 +673,17 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return min(n_rows, max(self._scale(n_rows).n_landmarks, 2 * k))
         return self.n_landmarks
 
-    def _count_landmarks(self, n_rows: int, k: int, *, complete: bool) -> int:
+    def _count_landmarks(self, n_rows: int, k: int, present: float) -> int:
+        """Return the number of landmarks, given the share of (row, view) pairs that are there."""
         owner, most = type(self).__name__, self._most_landmarks(n_rows, k)
         if not isinstance(self.landmarks, str):
             return most
         if self.n_landmarks == "auto":
-            # Landmarks are the rows that lack fewest views: taking half of all rows would take poor ones too.
-            return most if complete else min(most, max(2 * n_rows // 5, 2 * k))
+            if present == 1:
+                return most
+            # A view knows only the landmarks that have it. There are more of them, then, but not all rows: landmarks
+            # are those that lack fewest views, and their number's cube is what their eigenvectors cost.
+            return min(int(most * min(1 / present, MOST_GROWTH)), max(7 * n_rows // 10, 2 * k))
         if self.n_landmarks > n_rows:
             refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", self.n_landmarks)
         if self.n_landmarks < k and self.n_clusters != "auto":

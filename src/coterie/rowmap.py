@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import array_namespace, to_device, to_host
+from coterie.arrays import array_namespace, like, to_device, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.kernels.cpu import row_product
+from coterie.likeness import Likeness, learn_likeness
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import join, storable
@@ -29,6 +30,9 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # Rows whose distances to all landmarks are worked on at once: few enough for the cache, and enough for the products,
 # for which landmarks are laid out anew every time.
 TILE = 512
+
+# All pairs of this many landmarks show how the views' distances go together.
+LIKENESS_LANDMARKS = 400
 
 # Landmarks are kept a second time, dense and column by column, up to this many numbers: products are faster then.
 FEW_NUMBERS = 25_000_000
@@ -191,8 +195,8 @@ class GraphMap:
                     nearest[v] = kernels_of(distances[v]).smallest(distances[v], self._widest(v))
         with watch("neighbours"):
             if CONCATENATION in self.searches:
-                gaps = any(side.gaps for side in sides.values())
-                overall = concatenate_distances(list(distances.values()), gaps, partial(scratch, CONCATENATION))
+                likeness = self.likeness if any(side.gaps for side in sides.values()) else None
+                overall = concatenate_distances(list(distances.values()), likeness, partial(scratch, CONCATENATION))
                 nearest[CONCATENATION] = kernels_of(overall).smallest(overall, self._widest(CONCATENATION))
                 distances[CONCATENATION] = overall
             parts = {g: self._weigh(g, *nearest[graph.search], distances) for g, graph in enumerate(self.graphs)}
@@ -242,6 +246,15 @@ class GraphMap:
         """The landmarks' views side by side."""
         xp = array_namespace(self.landmarks[0].rows)
         return LandmarkRows(xp.concat([own.rows for own in self.landmarks], axis=1), self.landmarks[0].present)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """How the views' distances go together, as some of the landmarks show. It is derived, so no file holds it."""
+        chosen = np.unique(np.linspace(0, self.n_landmarks - 1, LIKENESS_LANDMARKS).astype(np.int64))
+        pairs = np.triu_indices(len(chosen), 1)
+        own = [LandmarkRows(to_host(view.rows[chosen]), to_host(view.present)[chosen]) for view in self.landmarks]
+        distances = [squared_distances(view.rows, view.norms, view)[pairs] for view in own]
+        return learn_likeness(np.stack(distances).astype(np.float64))
 
     def _side_by_side(self, parts: dict[int, Block]) -> tuple[Any, Any]:
         ordered = [parts[g] for g in range(len(self.graphs))]
@@ -402,26 +415,20 @@ def squared_distances(
 
 
 def concatenate_distances(
-    distances: list[np.ndarray], gaps: bool, room: Callable[..., np.ndarray] = np.empty
+    distances: list[np.ndarray], likeness: Likeness | None = None, room: Callable[..., np.ndarray] = np.empty
 ) -> np.ndarray:
     """Return squared distances over all views side by side: the views' sum.
 
-    Where a row or a landmark lacks views (``gaps``), the sum over those that both have stands for all of them.
+    Where a row or a landmark lacks views, ``likeness`` says what the views that both have let expect of the others.
     """
-    xp = array_namespace(distances[0])
-    if not gaps:
-        first, second, *others = distances
-        numpy = isinstance(first, np.ndarray)
-        total = np.add(first, second, out=room(first.shape, dtype=first.dtype)) if numpy else first + second  # (b, p)
-        for more in others:
-            total += more
-        return total
-    stacked = xp.stack(distances)  # (V, b, p)
-    known = xp.isfinite(stacked)
-    counts = xp.sum(xp.astype(known, stacked.dtype), axis=0)  # (b, p)
-    total = xp.sum(xp.where(known, stacked, xp.zeros_like(stacked)), axis=0)
-    scaled = total * (len(distances) / xp.where(counts > 0, counts, xp.ones_like(counts)))
-    return xp.where(counts > 0, scaled, xp.full_like(scaled, np.inf))
+    first, second, *others = distances
+    if likeness is not None:
+        return kernels_of(first).whole_distances(distances, like(likeness.table(), first))
+    numpy = isinstance(first, np.ndarray)
+    total = np.add(first, second, out=room(first.shape, dtype=first.dtype)) if numpy else first + second  # (b, p)
+    for more in others:
+        total += more
+    return total
 
 
 def check_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:

@@ -88,6 +88,7 @@ class Half:
     block: Block  # the rows' neighbours among all landmarks
     bounds: np.ndarray  # (G + 1,)
     weights: np.ndarray  # (G,) of the graphs
+    common: np.ndarray  # (G, G) how many rows every two graphs both know
     starts: tuple[np.ndarray | None, ...]  # G times (p, m): the singular vectors that all landmarks gave, and some
     settings: CoTrainingSettings
     n_clusters: int
@@ -109,7 +110,7 @@ class Half:
             for gram, start in zip(sum_grams(rows, int(kept.sum()), self.bounds), self.starts, strict=True)
         ]
         own = np.stack(bases).astype(block.weights.dtype)  # (G, p / 2, r)
-        outer = sum_outer(rows, own, self.bounds, settings.unit)
+        outer = sum_outer(rows, own, self.bounds, settings.unit, self.common)
         shared = consensus(outer, self.weights, settings.n_components, power=settings.consensus_power)
         basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
         embedding = unit_embedding(block, basis, self.bounds)  # (m, c)
@@ -119,14 +120,15 @@ class Half:
 
 def middle_scale(
     block: Block, drawn: np.ndarray, view: AugmentedView, bounds: np.ndarray
-) -> tuple[Block, np.ndarray, np.ndarray, tuple[np.ndarray | None, ...]]:
-    """Return the graphs of the middle number of neighbours: some rows' columns, bounds, weights and starts."""
+) -> tuple[Block, np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray | None, ...]]:
+    """Return the graphs of the middle number of neighbours: some rows' columns, bounds, weights, common and starts."""
     sizes = np.diff(bounds)  # (G,)
     scales = np.unique(sizes)
     chosen = np.flatnonzero(sizes == scales[len(scales) // 2])
     return (
         *some_graphs(block, bounds, chosen, drawn),
         view.weights[chosen],
+        view.common[np.ix_(chosen, chosen)],
         tuple(to_host(view.spectra[g].start) for g in chosen),
     )
 

@@ -39,6 +39,32 @@ def finish_distances(products, row_norms, landmark_norms):
             products[i, j] = max((row_norms[i] - product) + (landmark_norms[j] - product), zero)
 
 
+@njit(cache=True, nogil=True)
+def whole_distances(distances, likeness, total):
+    """Write squared distances over all views to ``total`` (b x p): those of ``distances`` (V x b x p) that are finite,
+    and what they let expect of the others; see :class:`coterie.likeness.Likeness`, whose table ``likeness`` is.
+    """
+    n_views, b, p = distances.shape
+    zero, one = distances.dtype.type(0), distances.dtype.type(1)
+    for i in range(b):
+        for j in range(p):
+            seen, evidence, certainty, expected, slope = zero, zero, one, zero, zero
+            known = False
+            for v in range(n_views):
+                distance = distances[v, i, j]
+                mean, loading = likeness[v, 0], likeness[v, 1]
+                if np.isfinite(distance):
+                    known = True
+                    seen += distance
+                    evidence += (distance - mean) * likeness[v, 2]
+                    certainty += likeness[v, 3]
+                else:
+                    expected += mean
+                    slope += loading
+            # What is lacking is no distance below zero.
+            total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
+
+
 BISECTIONS = 60
 TINY = 1e-30
 
@@ -263,6 +289,18 @@ def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
                 square = float(part[c]) * float(part[c])
                 squares[g, c] += square
                 fourths[g, c] += square * square
+
+
+@njit(cache=True, nogil=True)
+def known_graphs(weights, bounds, known):
+    """Write 1 to ``known`` (block x G) where a graph knows a row, and 0 where the row lacks its view."""
+    for i in range(weights.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            known[i, g] = 0
+            for s in range(bounds[g], bounds[g + 1]):
+                if weights[i, s] > 0:
+                    known[i, g] = 1
+                    break
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -25,6 +25,13 @@ def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms
     return products
 
 
+def whole_distances(distances: list[np.ndarray], likeness: np.ndarray) -> np.ndarray:
+    """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
+    total = np.empty_like(distances[0])
+    _numba.whole_distances(np.stack(distances), likeness, total)
+    return total  # (b, p)
+
+
 def smallest(distances: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray]:
     """Return where each row's q smallest distances are, in ascending order, and what they are."""
     n, p = distances.shape
@@ -105,6 +112,13 @@ def guide(
     guided = np.empty_like(weights)
     _numba.guide(indices, weights, bounds, embed(indices, weights, bounds, bases, rotation), anchors, guided)
     return guided
+
+
+def known_graphs(weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return 1 where a graph knows a row, and 0 where the row lacks its view."""
+    known = np.empty((len(weights), len(bounds) - 1), dtype=weights.dtype)
+    _numba.known_graphs(weights, bounds, known)
+    return known  # (b, G)
 
 
 def power_sums(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, total: Any) -> None:

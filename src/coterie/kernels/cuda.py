@@ -303,6 +303,14 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
     return torch.cat(guided, dim=1)
 
 
+def known_graphs(weights: Any, bounds: np.ndarray) -> Any:
+    """Return 1 where a graph knows a row, and 0 where the row lacks its view."""
+    import torch
+
+    parts = [weights[:, start:stop] for start, stop in pairwise(bounds.tolist())]
+    return torch.stack([(part > 0).any(dim=1) for part in parts], dim=1).to(weights.dtype)  # (b, G)
+
+
 def power_sums(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, total: Any) -> None:
     """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph, and the rows that a graph knows, to ``total``."""
     squares, fourths, counts = total
@@ -310,8 +318,7 @@ def power_sums(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, total
     parts = project(indices, weights, bounds, bases, False).reshape(len(indices), n_graphs, r).double() ** 2
     squares += parts.sum(dim=0)
     fourths += (parts**2).sum(dim=0)
-    for g, (start, stop) in enumerate(pairwise(bounds.tolist())):
-        counts[g] += (weights[:, start:stop] > 0).any(dim=1).sum()
+    counts += known_graphs(weights, bounds).sum(dim=0)
 
 
 def add_outer(rows: Any, total: Any) -> None:
@@ -386,6 +393,24 @@ def least_in_group(values: Any, labels: Any, n_groups: int, slack: float = 0.0) 
 def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
     """Turn products x.m into squared distances."""
     return (row_norms[:, None] + landmark_norms - 2 * products).clamp(min=0)
+
+
+def whole_distances(distances: list[Any], likeness: Any) -> Any:
+    """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
+    import torch
+
+    nothing = torch.zeros_like(distances[0])  # (b, p)
+    seen, evidence, certainty, expected, slope = nothing, nothing, nothing + 1, nothing, nothing
+    for distance, (mean, loading, weight, sureness) in zip(distances, likeness, strict=True):
+        known = distance.isfinite()
+        seen = seen + torch.where(known, distance, nothing)
+        evidence = evidence + torch.where(known, (distance - mean) * weight, nothing)
+        certainty = certainty + known * sureness
+        expected = expected + ~known * mean
+        slope = slope + ~known * loading
+    whole = seen + (expected + slope * (evidence / certainty)).clamp(min=0)
+    known_somewhere = torch.stack(distances).isfinite().any(dim=0)
+    return torch.where(known_somewhere, whole, torch.inf)  # (b, p)
 
 
 def level(rows: Any, center: Any, scale: Any, out: Any) -> Any:
