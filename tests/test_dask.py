@@ -27,7 +27,7 @@ pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
 
 PER_ROW = ("labels_", "confidence_", "embedding_")
-SMALL = {f"coterie-{name}" for name in ("send", "sum-grams", "sum-outer", "graph-trust", "count-zero-rows")}
+SMALL = {f"coterie-{name}" for name in ("send", "sum-grams", "sum-outer", "first-sums", "count-zero-rows")}
 SHARED = ("cluster_centers_", "medoid_indices_", "landmark_indices_")
 
 

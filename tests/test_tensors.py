@@ -170,16 +170,19 @@ def test_sums_over_rows_are_those_of_the_cpu(rng, device):
         cuda.gram(*(t[:, start:stop] for t in tensors), total)
         np.testing.assert_allclose(cuda.finish_gram(total).cpu(), cpu.finish_gram(expected), atol=1e-6)
     some = place(bases, device)[:, :, :5]  # not in one piece: kernels must not take it for one
-    shapes = ((2, 5), (2, 5), (2,))
-    expected, total = [np.zeros(s) for s in shapes], [cuda.zeros(s, some) for s in shapes]
-    cpu.power_sums(indices, weights, bounds, np.ascontiguousarray(bases[:, :, :5]), expected)
-    cuda.power_sums(*tensors, bounds, some, total)
-    for ours, theirs in zip(total, expected, strict=True):
-        np.testing.assert_allclose(ours.cpu(), theirs, rtol=1e-4)
+    np.testing.assert_allclose(
+        cuda.project(*tensors, bounds, some, False).cpu(),
+        cpu.project(indices, weights, bounds, np.ascontiguousarray(bases[:, :, :5]), False),
+        rtol=1e-4,
+        atol=1e-5,
+    )
     np.testing.assert_array_equal(cuda.known_graphs(tensors[1], bounds).cpu(), cpu.known_graphs(weights, bounds))
     rows = rng.standard_normal((10_000, 6)).astype(np.float32)
-    outer = cuda.zeros((6, 6), some)
+    outer, squares, fourths = (cuda.zeros(shape, some) for shape in ((6, 6), (6,), (6,)))
     cuda.add_outer(place(rows, device), outer)
+    cuda.add_powers(place(rows, device), squares, fourths)
+    np.testing.assert_allclose(squares.cpu(), (rows.astype(float) ** 2).sum(axis=0))
+    np.testing.assert_allclose(fourths.cpu(), (rows.astype(float) ** 4).sum(axis=0))
     np.testing.assert_allclose(outer.cpu(), rows.T.astype(float) @ rows, rtol=1e-5, atol=1e-2)
 
 

@@ -120,14 +120,15 @@ def augmented_view(
     """
     spectra = solve_graphs(rows, landmarks, bounds, settings, before)
     own = convert(stack([spectrum.basis for spectrum in spectra]), precision_of(landmarks.weights))  # (G, p, r)
-    if before is not None:
-        weights = before.weights
-    elif settings.trust:
-        weights = settings.graph_weights * graph_trust(rows, own[:, :, : settings.n_components], bounds)
+    if before is None:
+        sums = first_sums(rows, own, bounds, settings.unit)
+        outer, common = sums.outer, sums.common
+        trust = graph_trust(sums, settings.n_components) if settings.trust else 1.0
+        weights = settings.graph_weights * trust
     else:
-        weights = settings.graph_weights
-    common = count_common(rows, bounds, own) if before is None else before.common
-    outer = sum_outer(rows, own, bounds, settings.unit, common)  # (G r, G r)
+        outer, common = sum_outer(rows, own, bounds, settings.unit), before.common
+        weights = before.weights
+    outer = as_if_complete(outer, common)  # (G r, G r)
     shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
     basis = Basis(own, like(shared.rotation, own), settings.unit)
     return AugmentedView(basis, weights, spectra, shared, outer, common)
@@ -164,41 +165,49 @@ def concatenation_weight(n_views: int) -> float:
     return float(np.sqrt(max(1.0, n_views / 2)))
 
 
-def graph_trust(rows: Rows, bases: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class FirstSums:
+    """What the first round asks of all rows, in one pass."""
+
+    outer: np.ndarray  # (G r, G r): H
+    common: np.ndarray  # (G, G) how many rows every two graphs both know
+    squares: np.ndarray  # (G, r): sum_i e_i^2 of every vector of every graph,
+    fourths: np.ndarray  # (G, r): and sum_i e_i^4
+
+
+def first_sums(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> FirstSums:
+    """Add up what the graphs' bases make of the rows."""
+    n_graphs, _, r = bases.shape
+    kernels = kernels_of(bases)
+
+    def add(block: Block, total: tuple[np.ndarray, ...]) -> None:
+        outer, common, squares, fourths = total
+        kernels.add_outer(kernels.known_graphs(block.weights, bounds), common)
+        stacked = kernels.project(block.indices, block.weights, bounds, bases, False)  # (b, G r)
+        kernels.add_powers(stacked, squares, fourths)
+        if unit:
+            stacked = kernels.unit_rows(stacked.reshape(-1, r)).reshape(stacked.shape)
+        kernels.add_outer(stacked, outer)
+
+    shapes = ((n_graphs * r, n_graphs * r), (n_graphs, n_graphs), (n_graphs * r,), (n_graphs * r,))
+    outer, common, *powers = to_host(rows.sum(add, lambda: tuple(kernels.zeros(shape, bases) for shape in shapes)))
+    return FirstSums(outer, common, *(power.reshape(n_graphs, r) for power in powers))
+
+
+def graph_trust(sums: FirstSums, k: int) -> np.ndarray:
     """Return how far each graph can be trusted, from its own vectors alone: about 1, or less where they are localised.
 
     A vector that tells one of k like clusters from the rest lives on a k-th of the rows. Vectors that live on far fewer
     have found a clump of near-duplicates or a few rows that the graph hardly joins to the others, not a cluster.
     """
-    n_graphs, _, k = bases.shape
-    kernels = kernels_of(bases)
-
-    def add(block: Block, total: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        kernels.power_sums(block.indices, block.weights, bounds, bases, total)
-
-    shapes = ((n_graphs, k), (n_graphs, k), (n_graphs,))
-    squares, fourths, counts = to_host(rows.sum(add, lambda: tuple(kernels.zeros(shape, bases) for shape in shapes)))
-    lived_on = squares**2 / np.maximum(fourths * counts[:, None], np.finfo(float).tiny)  # (G, k), share of the rows
+    squares, fourths = sums.squares[:, :k], sums.fourths[:, :k]  # (G, k)
+    counts = sums.common.diagonal()[:, None]  # (G, 1)
+    lived_on = squares**2 / np.maximum(fourths * counts, np.finfo(float).tiny)  # (G, k), share of the rows
     return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
 
 
-def count_common(rows: Rows, bounds: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Return how many rows every two graphs both know; ``like`` is any array of the rows' kind and place."""
-    n_graphs = len(bounds) - 1
-    kernels = kernels_of(like)
-
-    def add(block: Block, total: tuple[np.ndarray]) -> None:
-        kernels.add_outer(kernels.known_graphs(block.weights, bounds), total[0])  # (b, G)
-
-    return to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs, n_graphs), like),))[0])  # (G, G)
-
-
-def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool, common: np.ndarray) -> np.ndarray:
-    """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i].
-
-    Rows that lack a view add nothing to its graphs' part of H, and two graphs that few rows have in ``common`` would
-    seem to agree less than they do. So what every two graphs say is scaled up as if all rows had both views.
-    """
+def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:
+    """Return H = sum_i e_i e_i^T, where e_i = [e^1_i .. e^G_i]."""
     n_graphs, _, r = bases.shape
     kernels = kernels_of(bases)
 
@@ -207,8 +216,19 @@ def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool, com
         kernels.add_outer(stacked, total[0])
 
     (outer,) = to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),)))
+    return outer
+
+
+def as_if_complete(outer: np.ndarray, common: np.ndarray) -> np.ndarray:
+    """Return H as if all rows had all views.
+
+    Rows that lack a view add nothing to its graphs' part of H, and two graphs that few rows have in ``common`` would
+    seem to agree less than they do. So what every two graphs say is scaled up by the share of rows that both know.
+    """
+    n_graphs = len(common)
     scale = common.max() / np.maximum(common, 1)  # (G, G)
-    return (outer.reshape(n_graphs, r, n_graphs, r) * scale[:, None, :, None]).reshape(outer.shape)
+    blocks = outer.reshape(n_graphs, -1, n_graphs, outer.shape[0] // n_graphs)
+    return (blocks * scale[:, None, :, None]).reshape(outer.shape)
 
 
 def guide_anchors(anchors: np.ndarray, cosine: bool) -> np.ndarray:

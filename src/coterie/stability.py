@@ -17,7 +17,7 @@ import numpy as np
 
 from coterie.arrays import precision_of, to_host
 from coterie.assignment import assign, lloyd, qr_centroids
-from coterie.cotraining import AugmentedView, CoTrainingSettings, sum_outer
+from coterie.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
 from coterie.rowmap import Basis, Block, unit_embedding
 from coterie.rows.memory import MemoryRows
 from coterie.seeding import draw_starts, far_apart
@@ -110,7 +110,7 @@ class Half:
             for gram, start in zip(sum_grams(rows, int(kept.sum()), self.bounds), self.starts, strict=True)
         ]
         own = np.stack(bases).astype(block.weights.dtype)  # (G, p / 2, r)
-        outer = sum_outer(rows, own, self.bounds, settings.unit, self.common)
+        outer = as_if_complete(sum_outer(rows, own, self.bounds, settings.unit), self.common)
         shared = consensus(outer, self.weights, settings.n_components, power=settings.consensus_power)
         basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
         embedding = unit_embedding(block, basis, self.bounds)  # (m, c)

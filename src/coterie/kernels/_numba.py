@@ -249,19 +249,25 @@ def mirror(triangle, whole):
 def project_graph(indices, weights, i, start, stop, basis, unit, out):
     """Write e_i = sum_j z_ij W[j] of row i in one graph to ``out`` (r,), of length one if ``unit``."""
     out[:] = 0
-    for s in range(start, stop):
-        j = indices[i, s]
-        weight = weights[i, s]
-        for c in range(out.shape[0]):
-            out[c] += weight * basis[j, c]
+    fours = start + (stop - start) // 4 * 4
+    for s in range(start, fours, 4):  # what is written is read again for every fourth neighbour only
+        a, b, c, d = indices[i, s], indices[i, s + 1], indices[i, s + 2], indices[i, s + 3]
+        at_a, at_b, at_c, at_d = basis[a], basis[b], basis[c], basis[d]
+        of_a, of_b, of_c, of_d = weights[i, s], weights[i, s + 1], weights[i, s + 2], weights[i, s + 3]
+        for t in range(out.shape[0]):
+            out[t] += of_a * at_a[t] + of_b * at_b[t] + of_c * at_c[t] + of_d * at_d[t]
+    for s in range(fours, stop):
+        at_a, of_a = basis[indices[i, s]], weights[i, s]
+        for t in range(out.shape[0]):
+            out[t] += of_a * at_a[t]
     if unit:
         square = 0.0
-        for c in range(out.shape[0]):
-            square += out[c] * out[c]
+        for t in range(out.shape[0]):
+            square += out[t] * out[t]
         if square > 0:
             length = np.sqrt(square)
-            for c in range(out.shape[0]):
-                out[c] /= length
+            for t in range(out.shape[0]):
+                out[t] /= length
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -275,20 +281,13 @@ def project(indices, weights, bounds, bases, unit, stacked):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def power_sums(indices, weights, bounds, bases, squares, fourths, counts):
-    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph (graphs x r), and the rows that a graph knows."""
-    part = np.empty(bases.shape[2], dtype=bases.dtype)
-    for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], False, part)
-            known = False
-            for s in range(bounds[g], bounds[g + 1]):
-                known = known or weights[i, s] > 0
-            counts[g] += known
-            for c in range(part.shape[0]):
-                square = float(part[c]) * float(part[c])
-                squares[g, c] += square
-                fourths[g, c] += square * square
+def add_powers(rows, squares, fourths):
+    """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
+    for i in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            square = float(rows[i, c]) * float(rows[i, c])
+            squares[c] += square
+            fourths[c] += square * square
 
 
 @njit(cache=True, nogil=True)

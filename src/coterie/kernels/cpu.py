@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -121,9 +120,9 @@ def known_graphs(weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return known  # (b, G)
 
 
-def power_sums(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, total: Any) -> None:
-    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph, and the rows that a graph knows, to ``total``."""
-    _numba.power_sums(indices, weights, bounds, bases, *total)
+def add_powers(rows: np.ndarray, squares: np.ndarray, fourths: np.ndarray) -> None:
+    """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
+    _numba.add_powers(rows, squares, fourths)
 
 
 def add_outer(rows: np.ndarray, total: np.ndarray) -> None:

@@ -311,14 +311,11 @@ def known_graphs(weights: Any, bounds: np.ndarray) -> Any:
     return torch.stack([(part > 0).any(dim=1) for part in parts], dim=1).to(weights.dtype)  # (b, G)
 
 
-def power_sums(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, total: Any) -> None:
-    """Add sum_i e_i^2 and sum_i e_i^4 of every vector of every graph, and the rows that a graph knows, to ``total``."""
-    squares, fourths, counts = total
-    n_graphs, _, r = bases.shape
-    parts = project(indices, weights, bounds, bases, False).reshape(len(indices), n_graphs, r).double() ** 2
+def add_powers(rows: Any, squares: Any, fourths: Any) -> None:
+    """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
+    parts = rows.double() ** 2
     squares += parts.sum(dim=0)
     fourths += (parts**2).sum(dim=0)
-    counts += known_graphs(weights, bounds).sum(dim=0)
 
 
 def add_outer(rows: Any, total: Any) -> None:
