@@ -122,14 +122,14 @@ def test_kernels_break_ties_alike(rng):
 
     rows = rng.integers(3, size=(500, 2)).astype(np.float32)  # nine different rows: most distances are ties
     centers = rows[:40]
-    norms = (centers**2).sum(axis=1)
-    distances = np.maximum((rows**2).sum(axis=1)[:, None] + norms - 2 * rows @ centers.T, 0)
+    own, norms = (rows**2).sum(axis=1), (centers**2).sum(axis=1)
+    distances = np.maximum(own[:, None] + norms - 2 * rows @ centers.T, 0)
     expected = np.argsort(distances, axis=1, kind="stable")[:, :7]
     on_host, _ = cpu.smallest(distances, 7)
     np.testing.assert_array_equal(on_host, expected)
     sorted_there, _ = cuda.smallest(torch.as_tensor(distances), 7)
     np.testing.assert_array_equal(sorted_there, expected)
-    fused, _ = cuda.nearest(*(torch.as_tensor(part) for part in (rows, centers, norms)), 7)
+    fused, _ = cuda.nearest(*(torch.as_tensor(part) for part in (rows, own, centers, norms)), 7)
     np.testing.assert_array_equal(fused, expected)
     labels = rng.integers(5, size=500).astype(np.int32)
     values = rng.integers(4, size=500).astype(np.float64)
