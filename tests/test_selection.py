@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import hadamard
 from sklearn.metrics import adjusted_rand_score
 
-from coterie import suggest_k
+from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import load_digit_views, make_views
 from coterie.selection import (
     KSuggestion,
@@ -84,6 +84,14 @@ def test_the_answer_depends_on_nothing_but_the_seed():
     np.testing.assert_array_equal(first.scores, second.scores)
 
 
+def test_separation_is_the_confidence_of_a_fit_without_guiding():
+    data = make_views(900, 4, n_columns=(12, 8), separation=4, random_state=0)
+    found = suggest(data, k_max=6)
+    assert np.nanargmax(found.separation) + 2 == 4
+    fit = GuidedCoTraining(4, n_neighbors=10, max_iter=1, random_state=0).fit(data.views)
+    assert found.separation[2] == pytest.approx(fit.confidence_.mean(), abs=0.1)
+
+
 def test_columns_of_one_table_can_be_views():
     data = make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0)
     table = np.hstack(list(data.views.values()))
@@ -96,8 +104,8 @@ def test_columns_of_one_table_can_be_views():
 def test_the_evidence_has_one_line_for_every_k():
     found = suggest(make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0), k_max=6)
     assert found.k.tolist() == [2, 3, 4, 5, 6]
-    for evidence in (found.scores, found.agreement, found.stability, found.shared, found.gap, found.consensus_gap):
-        assert evidence.shape == (5,)
+    for name in ("scores", "agreement", "stability", "separation", "shared", "gap", "consensus_gap"):
+        assert getattr(found, name).shape == (5,)
     assert {name.split(" (")[0] for name in found.graph_gaps} == {"view0", "view1", "(concatenation)"}
     assert all(gaps.shape == (5,) for gaps in found.graph_gaps.values())
     assert found.table(2).splitlines()[1].split()[0] == "3"
@@ -106,7 +114,7 @@ def test_the_evidence_has_one_line_for_every_k():
 
 def test_candidates_are_ranked_by_score():
     ones = np.ones(3)
-    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, {}, ones, 2)
+    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, 2)
     assert found.best == 3
     assert found.top(2) == (3, 4)
     assert found.top(9) == (3, 4, 2)

@@ -30,13 +30,13 @@ plot.suggestion(found)
 # The evidence
 # ------------
 #
-# The score is a product, and each factor can be looked at. Agreement and stability are asked only for the numbers that
-# the graphs favour.
+# The score is a product, and each factor can be looked at. Agreement, stability and separation are asked only for the
+# numbers that the graphs favour.
 
 import matplotlib.pyplot as plt
 
-figure, axes = plt.subplots(1, 4, figsize=(11, 2.6), layout="constrained", sharex=True)
-for ax, name in zip(axes, ("agreement", "stability", "shared", "gap"), strict=True):
+figure, axes = plt.subplots(1, 5, figsize=(12, 2.6), layout="constrained", sharex=True)
+for ax, name in zip(axes, ("agreement", "stability", "separation", "shared", "gap"), strict=True):
     ax.plot(found.k, getattr(found, name), marker="o", markersize=4)
     ax.axvline(found.best, color="0.7", linestyle="--", linewidth=1)
     ax.set(title=name, xlabel="clusters", ylim=(0, None))

@@ -17,6 +17,11 @@ from coterie.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
 
+# With basis="diffusion": vectors count by their singular values to this power, and directions of U* by their share of
+# the largest eigenvalue to that one.
+DIFFUSION = 2
+CONSENSUS_POWER = 0.25
+
 # What a graph counts at least: the consensus can tell noise from structure better than any one graph's vectors can.
 LEAST_TRUST = 0.05
 
@@ -158,6 +163,11 @@ def solve_graphs(
     found = solve(stack(list(grams)), start=None if starts[0] is None else stack(starts))
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, blocks))
+
+
+def count_vectors(k: int) -> int:
+    """Return how many singular vectors every graph brings for k clusters, with ``basis="diffusion"``: 3k/2."""
+    return -(-3 * k // 2)
 
 
 def concatenation_weight(n_views: int) -> float:

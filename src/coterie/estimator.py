@@ -25,11 +25,14 @@ from coterie import __version__
 from coterie.arrays import array_namespace, to_host
 from coterie.assignment import Census, Prediction, assign, count_clusters, draw_sample, fit_centroids, merge_censuses
 from coterie.cotraining import (
+    CONSENSUS_POWER,
+    DIFFUSION,
     CoTraining,
     CoTrainingSettings,
     Round,
     concatenation_weight,
     cotrain,
+    count_vectors,
     graph_agreement,
     pairwise_agreement,
 )
@@ -792,14 +795,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         diffusion = self.basis == "diffusion"
         return CoTrainingSettings(
             n_components=k,
-            n_vectors=-(-3 * k // 2) if diffusion else k,
+            n_vectors=count_vectors(k) if diffusion else k,
             drop_first=diffusion if self.drop_first is None else self.drop_first,
-            diffusion=2 if diffusion else 0,
+            diffusion=DIFFUSION if diffusion else 0,
             unit=diffusion,
             cosine=self.guide == "cosine",
             max_iter=self.max_iter,
             tol=self.tol,
-            consensus_power=0.25 if diffusion else 0.0,
+            consensus_power=CONSENSUS_POWER if diffusion else 0.0,
             graph_weights=weights[[graph.view for graph in graph_map.graphs]],  # CONCATENATION is -1, the last one
             trust=self._learns_weights() and diffusion,
             n_threads=count_threads(self.n_jobs),

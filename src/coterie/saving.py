@@ -105,7 +105,7 @@ SHAPES = {
     "embedding_": "nc",
     "graph_agreement_": "gg",
 }
-FREE = {"agreement", "stability"}  # of a KSuggestion: NaN where k was not tried
+FREE = {"agreement", "stability", "separation"}  # of a KSuggestion: NaN where k was not tried
 
 
 def save(

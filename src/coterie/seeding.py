@@ -42,7 +42,9 @@ def far_apart(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
 
 def squares_to(rows: np.ndarray, norms: np.ndarray, numbers: Any) -> np.ndarray:
     """Return the squared distances of all rows to some of them."""
-    return np.maximum(norms[:, None] + norms[numbers] - 2 * (rows @ rows[numbers].T), 0)  # (n, trials)
+    with np.errstate(invalid="ignore"):  # of finite numbers: some BLAS look beyond the rows, and leave a flag behind
+        products = rows @ rows[numbers].T  # (n, trials)
+    return np.maximum(norms[:, None] + norms[numbers] - 2 * products, 0)
 
 
 def far_apart_at_once(rows: Any, draws: np.ndarray) -> Any:

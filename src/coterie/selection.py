@@ -1,9 +1,10 @@
 """How many clusters there are, from the graphs alone; labels are never looked at.
 
-Every k from 2 to k_max is asked four questions, and the answers are multiplied:
+Every k from 2 to k_max is asked five questions, and the answers are multiplied:
 
 - *agreement*: do two groups of views, each on its own, cut the rows into the same k clusters?
 - *stability*: do two halves of the rows?
+- *separation*: how much nearer are rows to their own cluster than to the next, in the embedding that a fit would cut?
 - *shared*: do the views' graphs have the same first k singular vectors?
 - *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
 
@@ -21,12 +22,21 @@ import numpy as np
 
 from coterie.arrays import precision_of
 from coterie.assignment import assign, lloyd, qr_centroids
+from coterie.cotraining import (
+    CONSENSUS_POWER,
+    DIFFUSION,
+    as_if_complete,
+    concatenation_weight,
+    count_vectors,
+    first_sums,
+    graph_trust,
+)
 from coterie.kernels import cpu
-from coterie.rowmap import CONCATENATION, Block, GraphMap, host_block
+from coterie.rowmap import CONCATENATION, Basis, Block, GraphMap, host_block, unit_embedding
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.seeding import draw_starts, far_apart
-from coterie.spectra import Spectrum, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
+from coterie.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
 
@@ -34,16 +44,20 @@ K_MAX = 40
 ROWS_PER_CLUSTER = 10  # k_max is chosen so that clusters have at least so many rows
 
 GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
-PARTITION_ROWS = 1500  # and rows that are cut into clusters
+PARTITION_ROWS = 1500  # rows that are cut into clusters several times for every k,
+SEPARATION_ROWS = 10_000  # and rows that are cut once
 TO_SPARE = 40  # neighbours of which half are enough
 SPLITS = 3  # ways to part the views in two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
-STARTS = 1  # of k-means, besides the one that cluster-QR gives
+STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
+SEPARATION_STARTS = 5
 FADED = 0.5  # what is left of a graph's vector k + 1 when it is looked at for k clusters
 
 # Eigenvalues of a graph's Laplacian are told apart from zero down to here: sigma^2 = 1 - FLOOR is as good as 1.
 FLOOR = 1e-3
 GAP_POWER = 0.25  # the gap is a ratio without an upper end: its root keeps it from shouting the others down
+STABILITY_POWER = 0.5  # two halves of the rows share their landmarks, and are weaker witnesses than two groups of views
+SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: its square lets it be heard
 FEW = 0.01  # what speaks for few clusters where nothing else speaks
 CLEAR = 0.25  # strength below which a suggestion is hardly more than a guess,
 CLEAR_ALONE = 0.9  # and with one view, whose halves share their landmarks and so agree on noise too
@@ -64,6 +78,9 @@ class KSuggestion:
         is only one view. NaN where the spectra spoke against k.
     stability : ndarray of shape (m,)
         Adjusted Rand index between the clusters that two halves of the rows find; NaN likewise.
+    separation : ndarray of shape (m,)
+        How much nearer rows are to their own cluster than to the next, on average: ``confidence_`` of a fit, before any
+        guiding. NaN likewise.
     shared : ndarray of shape (m,)
         Share of a graph's first k singular vectors that another view's graph has too.
     gap : ndarray of shape (m,)
@@ -80,6 +97,7 @@ class KSuggestion:
     scores: np.ndarray  # (m,)
     agreement: np.ndarray  # (m,)
     stability: np.ndarray  # (m,)
+    separation: np.ndarray  # (m,)
     shared: np.ndarray  # (m,)
     gap: np.ndarray  # (m,)
     graph_gaps: dict[str, np.ndarray]
@@ -109,11 +127,12 @@ class KSuggestion:
 
     def table(self, count: int = 10) -> str:
         """Return the best candidates and their evidence as plain text."""
-        lines = [f"{'k':>4} {'score':>8} {'agreement':>10} {'stability':>10} {'shared':>8} {'gap':>8}"]
+        names = f"{'agreement':>10} {'stability':>10} {'separation':>11} {'shared':>8} {'gap':>8}"
+        lines = [f"{'k':>4} {'score':>8} {names}"]
         for i in np.argsort(-self.scores, kind="stable")[:count]:
             lines.append(
                 f"{self.k[i]:>4} {self.scores[i]:>8.3f} {self.agreement[i]:>10.3f} {self.stability[i]:>10.3f} "
-                f"{self.shared[i]:>8.3f} {self.gap[i]:>8.2f}"
+                f"{self.separation[i]:>11.3f} {self.shared[i]:>8.3f} {self.gap[i]:>8.2f}"
             )
         if not self.is_clear:
             lines.append("The evidence is weak: there may be no clusters, or the views may not agree on them.")
@@ -149,9 +168,11 @@ def suggest_from_graphs(
     k_max = min(k_max, p - 1, max(2, n // 4))
     half = rng.permutation(n) % 2 == 0  # (n,)
     drawn = np.sort(rng.permutation(n)[:PARTITION_ROWS])  # (m,)
-    spectra = graph_spectra(block, half, p, bounds, k_max, n_threads)
+    grams = half_grams(block, half, p, bounds)
+    spectra = graph_spectra(*grams, k_max, precision_of(block.weights), n_threads)
     whole, first, second = (look(take(block, drawn), bounds, part) for part in spectra)
-    views = group_by_view([graph_map.graphs[g].view for g in chosen])
+    owners = [graph_map.graphs[g].view for g in chosen]
+    views = group_by_view(owners)
     looks = Looks(whole, first, second, half[drawn], tuple(views), tuple(split_views(views, rng)))
     k = np.arange(2, k_max + 1)  # (m,)
     shared = shared_vectors(looks, k_max)[1:]  # (m,)
@@ -160,14 +181,17 @@ def suggest_from_graphs(
     gap = np.mean(list(gaps.values()), axis=0)  # (m,)
     spectral = spectral_evidence(k, shared, gap)  # (m,)
     listed = np.sort(np.argsort(-spectral, kind="stable")[:SHORTLIST])
+    drawn = np.sort(rng.permutation(n)[:SEPARATION_ROWS])
+    weights = np.where(np.array(owners) == CONCATENATION, concatenation_weight(len(views)), 1.0)  # (G,)
+    cut = first_cut(take(block, drawn), bounds, weights, grams, spectra[0], int(k[listed].max()), n_threads)
     jobs = list(zip(k[listed].tolist(), rng.integers(2**31, size=len(listed)).tolist(), strict=True))
-    answers = list(in_order(lambda job: ask_partitions(looks, *job), jobs, n_threads))
-    agreement, stability = np.full((2, len(k)), np.nan)
-    agreement[listed], stability[listed] = np.array(answers).T
-    scores = smooth(spectral * np.maximum(agreement, 0) * np.maximum(stability, 0)) + FEW / k  # (m,)
-    return KSuggestion(
-        k, scores, agreement, stability, shared, gap, gaps, consensus_gap(whole.rows[:, :, :k_max]), len(views)
-    )
+    answers = list(in_order(lambda job: (*ask_partitions(looks, *job), cut.separation(*job)), jobs, n_threads))
+    agreement, stability, separation = np.full((3, len(k)), np.nan)
+    agreement[listed], stability[listed], separation[listed] = np.array(answers).T
+    same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
+    scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
+    fading = consensus_gap(whole.rows[:, :, :k_max])
+    return KSuggestion(k, scores, agreement, stability, separation, shared, gap, gaps, fading, len(views))
 
 
 def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
@@ -274,17 +298,22 @@ def take(block: Block, chosen: np.ndarray) -> Block:
     return Block(np.ascontiguousarray(block.indices[chosen]), np.ascontiguousarray(block.weights[chosen]))
 
 
-def graph_spectra(
-    block: Block, half: np.ndarray, p: int, bounds: np.ndarray, k_max: int, n_threads: int
-) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
-    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other."""
+def half_grams(block: Block, half: np.ndarray, p: int, bounds: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return every graph's G = sum_i z_i z_i^T (p x p) over one half of the rows, and over the other."""
     first, second = (
         list(sum_grams(MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1), p, bounds))
         for part in (half, ~half)
-    )  # each G times (p, p)
-    both = [one + other for one, other in zip(first, second, strict=True)]
-    n_components = min(k_max + max(2, k_max // 4), p - 1)
-    solve = partial(graph_spectrum, n_components=n_components, precision=precision_of(block.weights))
+    )
+    return first, second
+
+
+def graph_spectra(
+    first: list[np.ndarray], second: list[np.ndarray], k_max: int, precision: str, n_threads: int
+) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
+    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other."""
+    both = (one + other for one, other in zip(first, second, strict=True))
+    n_components = min(k_max + max(2, k_max // 4), len(first[0]) - 1)
+    solve = partial(graph_spectrum, n_components=n_components, precision=precision)
     whole = list(in_order(solve, both, n_threads))
     starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors cannot be far
     jobs = zip([*first, *second], starts, strict=True)
@@ -324,6 +353,54 @@ def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tu
     return list(ways.values())
 
 
+# -- how far apart are clusters? ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FirstCut:
+    """What the first round of a fit needs to cut some rows into any number of clusters."""
+
+    block: Block  # the rows' neighbours
+    bounds: np.ndarray  # (G + 1,)
+    weights: np.ndarray  # (G,) of the graphs
+    bases: np.ndarray  # (G, p, r) singular vectors behind the first, as a fit weighs them; it takes some of them
+
+    def separation(self, k: int, seed: int) -> float:
+        """Return how much nearer rows are to the centroid of their own of k clusters than to the next, on average."""
+        rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
+        own = np.ascontiguousarray(self.bases[:, :, : count_vectors(k)])
+        sums = first_sums(rows, own, self.bounds, unit=True)
+        weights = self.weights * graph_trust(sums, k)
+        shared = consensus(as_if_complete(sums.outer, sums.common), weights, k, power=CONSENSUS_POWER)
+        basis = Basis(own, shared.rotation.astype(own.dtype), unit=True)
+        embedding = unit_embedding(self.block, basis, self.bounds)  # (m, k)
+        centroids = best_centroids(embedding, k, SEPARATION_STARTS, np.random.default_rng(seed))
+        return float(assign(embedding, centroids).confidence.mean())
+
+
+def first_cut(
+    block: Block,
+    bounds: np.ndarray,
+    weights: np.ndarray,
+    grams: tuple[list[np.ndarray], list[np.ndarray]],
+    spectra: Sequence[Spectrum],
+    k_max: int,
+    n_threads: int,
+) -> FirstCut:
+    """Return what it takes to cut the block's rows into up to k_max clusters; ``spectra`` say where vectors are."""
+    solve = partial(
+        graph_spectrum,
+        n_components=min(count_vectors(k_max), len(grams[0][0]) - 1),
+        drop_first=True,
+        diffusion=DIFFUSION,
+        precision=precision_of(block.weights),
+    )
+    jobs = zip(*grams, spectra, strict=True)
+    found = list(in_order(lambda job: solve(job[0] + job[1], start=job[2].start), jobs, n_threads))
+    bases = np.stack([spectrum.basis for spectrum in found]).astype(block.weights.dtype)  # (G, p, r)
+    return FirstCut(block, bounds, weights, bases)
+
+
 # -- do partitions agree? ----------------------------------------------------------------------------------------
 
 
@@ -353,11 +430,15 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
     if fitted.sum() <= k:
         return np.full(len(rows), -1)
     embedding = unit_rows(stacked @ top_directions(stacked[fitted], k))  # (m, k)
-    sample = np.ascontiguousarray(embedding[fitted])
-    starts = [qr_centroids(sample, k)]
-    starts += [sample[far_apart(sample, draws)] for draws in draw_starts(STARTS, k, rng)]
-    centroids, _ = min((lloyd(sample, start) for start in starts), key=lambda end: end[1])
+    centroids = best_centroids(np.ascontiguousarray(embedding[fitted]), k, STARTS, rng)
     return np.where(known, assign(embedding, centroids).labels, -1)  # (m,)
+
+
+def best_centroids(sample: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the centroids of the best of a few runs of k-means: from what cluster-QR finds, and rows far apart."""
+    starts = [qr_centroids(sample, k)]
+    starts += [sample[far_apart(sample, draws)] for draws in draw_starts(n_starts, k, rng)]
+    return min((lloyd(sample, start) for start in starts), key=lambda end: end[1])[0]  # (k, c)
 
 
 def top_directions(rows: np.ndarray, k: int) -> np.ndarray:

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
-from coterie.assignment import assign, lloyd, qr_centroids
+from coterie.assignment import assign
 from coterie.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
 from coterie.rowmap import Basis, Block, unit_embedding
 from coterie.rows.memory import MemoryRows
-from coterie.seeding import draw_starts, far_apart
-from coterie.selection import keep_landmarks, rand_index, some_graphs
+from coterie.selection import best_centroids, keep_landmarks, rand_index, some_graphs
 from coterie.spectra import consensus, graph_spectrum, sum_grams
 from coterie.threads import in_order
 
@@ -114,7 +113,8 @@ class Half:
         shared = consensus(outer, self.weights, settings.n_components, power=settings.consensus_power)
         basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
         embedding = unit_embedding(block, basis, self.bounds)  # (m, c)
-        labels = kmeans_labels(embedding, self.n_clusters, np.random.default_rng(seed))
+        centroids = best_centroids(embedding, self.n_clusters, STARTS, np.random.default_rng(seed))
+        labels = assign(embedding, centroids).labels
         return np.where(embedding.any(axis=1), labels, -1)  # (m,)
 
 
@@ -131,14 +131,6 @@ def middle_scale(
         view.common[np.ix_(chosen, chosen)],
         tuple(to_host(view.spectra[g].start) for g in chosen),
     )
-
-
-def kmeans_labels(embedding: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the clusters of the best of a few runs of k-means."""
-    starts = [qr_centroids(embedding, k)]
-    starts += [embedding[far_apart(embedding, draws)] for draws in draw_starts(STARTS, k, rng)]
-    centroids, _ = min((lloyd(embedding, start) for start in starts), key=lambda end: end[1])
-    return assign(embedding, centroids).labels  # (m,)
 
 
 def row_jaccard(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -338,7 +338,7 @@ def describe_suggestion(suggestion: Any) -> dict[str, Any] | None:
     """Return the evidence for numbers of clusters, where the fit looked for it."""
     if suggestion is None:
         return None
-    parts = ("scores", "agreement", "stability", "shared", "gap")
+    parts = ("scores", "agreement", "stability", "separation", "shared", "gap")
     return {
         "k": [int(k) for k in suggestion.k],
         **{part: [tidy(value) for value in getattr(suggestion, part)] for part in parts},
