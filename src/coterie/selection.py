@@ -374,7 +374,9 @@ class FirstCut:
         shared = consensus(as_if_complete(sums.outer, sums.common), weights, k, power=CONSENSUS_POWER)
         basis = Basis(own, shared.rotation.astype(own.dtype), unit=True)
         embedding = unit_embedding(self.block, basis, self.bounds)  # (m, k)
-        centroids = best_centroids(embedding, k, SEPARATION_STARTS, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
+        centroids, _ = lloyd(embedding, best_centroids(sample, k, SEPARATION_STARTS, rng))
         return float(assign(embedding, centroids).confidence.mean())
 
 
