@@ -8,7 +8,7 @@ Every k from 2 to k_max is asked five questions, and the answers are multiplied:
 - *shared*: do the views' graphs have the same first k singular vectors?
 - *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
 
-All of it happens on a sample of rows and on p x p matrices, so it costs about as much as one fit.
+All of it happens on a sample of rows and on p x p matrices, so it costs about as much as a fit or two.
 """
 
 from __future__ import annotations
