@@ -13,7 +13,6 @@ import os
 import platform
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
 import dask
@@ -24,6 +23,7 @@ import psutil
 
 import coterie
 from coterie import GuidedCoTraining
+from coterie.bench.cluster import received_in
 from coterie.metrics import ari
 
 COLUMNS = (64, 32, 16)
@@ -176,15 +176,6 @@ def written():
     return TCP.written
 
 
-def received(dask_worker):
-    """What a worker got from others: of each kind of task the results' bytes, all in all."""
-    found = Counter()
-    for transfer in dask_worker.transfer_incoming_log:
-        for key, size in transfer["keys"].items():
-            found[distributed.utils.key_split(key)] += size
-    return found
-
-
 def bytes_of_fit(client, views, rounds):
     """Bytes that cross during a fit of so many rounds."""
     before = written() + sum(client.run(written).values())
@@ -199,9 +190,7 @@ def measure_bytes(folder, n_rows, n_workers):
         count_writes()  # this process has the client and the scheduler
         client.run(count_writes)
         two, _ = bytes_of_fit(client, parts, 2)
-        before = sum(client.run(received).values(), Counter())
-        three, model = bytes_of_fit(client, parts, 3)
-        between_workers = sum(client.run(received).values(), Counter()) - before
+        between_workers, (three, model) = received_in(client, lambda: bytes_of_fit(client, parts, 3))
     p, n_graphs = len(model.landmark_indices_), len(model.singular_values_)
     yield {
         "part": "bytes",

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import coterie
 from coterie import GuidedCoTraining, suggest_k
+from coterie.bench.cluster import received_in
 from coterie.datasets import make_views
 from coterie.metrics import ari
 from coterie.places import partitioned_rows
@@ -282,22 +283,6 @@ def fit_and_kill(client, X, monkeypatch):
     found = fitted(model().fit(X))
     assert not victims
     return found
-
-
-def received(dask_worker):
-    """Return what a worker got from others: of each kind of task the results' bytes, all in all."""
-    found = Counter()
-    for transfer in dask_worker.transfer_incoming_log:
-        for key, size in transfer["keys"].items():
-            found[distributed.utils.key_split(key)] += size
-    return found
-
-
-def received_in(client, fit):
-    """Return what a fit makes workers send to each other."""
-    before, found, after = client.run(received), fit(), client.run(received)
-    assert before.keys() == after.keys()  # nobody was lost
-    return sum(after.values(), Counter()) - sum(before.values(), Counter()), found
 
 
 def views_of(tables):

@@ -1,14 +1,17 @@
-"""What a cluster costs (``benchmarks/cluster.py``): measured, and modelled from the measurements, as tables."""
+"""What a cluster costs (``benchmarks/cluster.py``): counted, and modelled from the measurements, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from coterie.bench.tables import Table
+
+Result = TypeVar("Result")
 
 # What the model takes for granted of a cluster that was not there to be measured.
 NETWORK = 1e9  # bytes a second between two workers: 10 Gb/s Ethernet, less what is lost
@@ -95,3 +98,23 @@ def megabytes(count: float) -> str:
     ('132 MB', '64 GB')
     """
     return f"{count / 1e6:,.0f} MB" if count < 1e10 else f"{count / 1e9:,.0f} GB"
+
+
+# -- what workers send to each other ------------------------------------------------------------------------------
+
+
+def received_in(client: Any, work: Callable[[], Result]) -> tuple[Counter[str], Result]:
+    """Return how many bytes of each kind of task workers get from each other because of some work, and its result."""
+    before, result, after = client.run(received), work(), client.run(received)
+    return sum(after.values(), Counter()) - sum(before.values(), Counter()), result
+
+
+def received(dask_worker: Any) -> Counter[str]:
+    """Return what a worker got from others until now."""
+    from distributed.utils import key_split
+
+    found: Counter[str] = Counter()
+    for transfer in dask_worker.transfer_incoming_log:
+        for key, size in transfer["keys"].items():
+            found[key_split(key)] += size
+    return found
