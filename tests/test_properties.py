@@ -124,7 +124,7 @@ def test_weights_too_large_to_square_still_tell_graphs_apart():
 
 
 def test_a_bandwidth_too_small_to_square():
-    weights = cpu.gaussian(np.array([[4.0, 4.0, 9.0]]), 1e-200)
+    weights = cpu.gaussian(np.array([[4.0, 4.0, 9.0]]), np.array([0, 3]), [1e-200])
     np.testing.assert_array_equal(weights, [[0.5, 0.5, 0.0]])
 
 

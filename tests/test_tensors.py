@@ -147,16 +147,16 @@ def test_fewer_landmarks_than_neighbours_can_be_known(rng, device):
 def test_weights_are_those_of_the_cpu(rng, device, bandwidth):
     squares = np.sort(rng.random((60, 7)), axis=1).astype(np.float32)
     squares[1, 4:], squares[2], squares[3] = np.inf, np.inf, 0
-    expected = cpu.gaussian(squares, bandwidth)
-    np.testing.assert_allclose(cuda.gaussian(place(squares, device), bandwidth).cpu(), expected, rtol=1e-5, atol=1e-6)
+    bounds, bandwidths = np.array([0, 3, 7]), [bandwidth, 0.3]
+    found = cuda.gaussian(place(squares.copy(), device), bounds, bandwidths)
+    np.testing.assert_allclose(found.cpu(), cpu.gaussian(squares, bounds, bandwidths), rtol=1e-5, atol=1e-6)
 
 
 def test_distances_over_lacking_views_are_those_of_the_cpu(rng, device):
-    distances = [4 * rng.random((20, 30)).astype(np.float32) for _ in range(4)]
-    for view in distances:
-        view[rng.random(view.shape) < 0.5] = np.inf
+    distances = 4 * rng.random((4, 20, 30)).astype(np.float32)
+    distances[rng.random(distances.shape) < 0.5] = np.inf
     likeness = rng.random((4, 4)).astype(np.float32)
-    found = cuda.whole_distances([place(view, device) for view in distances], place(likeness, device))
+    found = cuda.whole_distances(place(distances, device), place(likeness, device))
     np.testing.assert_allclose(found.cpu(), cpu.whole_distances(distances, likeness), rtol=1e-5)
 
 

@@ -5,9 +5,9 @@ A row of the fit and a new row go through the same functions, so prediction is e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, like, to_device, to_host
 from coterie.kernels import is_tensor, kernels_of
-from coterie.kernels.cpu import row_product
+from coterie.kernels.cpu import in_order_of_landmarks, row_product
 from coterie.likeness import Likeness, learn_likeness
 from coterie.preparation import Preparation, Table, squared_norms
 from coterie.progress import Stopwatch
-from coterie.rows.blocks import join, storable
+from coterie.rows.blocks import storable
 
 if TYPE_CHECKING:
     from coterie.views import ViewBlock
@@ -90,6 +90,22 @@ class Side:
     gaps: bool  # whether some row or landmark may lack the view
 
 
+@dataclass(frozen=True)
+class Neighbours:
+    """Some rows' nearest landmarks in every graph, side by side, before they have weights."""
+
+    indices: np.ndarray  # (b, Q) landmark numbers
+    squares: np.ndarray  # (b, Q) squared distances
+
+    def part(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return what belongs to some of the rows."""
+        return self.indices[rows], self.squares[rows]
+
+    def write(self, columns: slice, indices: np.ndarray, squares: np.ndarray) -> None:
+        """Take over one graph's."""
+        self.indices[:, columns], self.squares[:, columns] = indices, squares
+
+
 @storable
 @dataclass(frozen=True)
 class Block:
@@ -104,7 +120,7 @@ def host_block(block: Block, bounds: np.ndarray) -> Block:
     if not is_tensor(block.weights):
         return block
     indices, weights = to_host((block.indices, block.weights))
-    return Block(*kernels_of(weights).arrange(indices.astype(np.uint32), weights, bounds))
+    return Block(*in_order_of_landmarks(indices.astype(np.uint32), weights, bounds))
 
 
 @dataclass(frozen=True)
@@ -170,37 +186,66 @@ class GraphMap:
         if is_tensor(self.landmarks[0].rows) and not any(graph.shared for graph in self.graphs):
             sides = [self._side(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
             if CONCATENATION not in self.searches or not any(side.gaps for side in sides):
-                return self._connect_fused(sides)
-        tiles, scratch = [], Scratch()
-        for start in range(0, views[0].data.shape[0], TILE):
-            tile = slice(start, min(start + TILE, views[0].data.shape[0]))
-            tiles.append(self._connect_tile(views, tile, first_row + start, watch, scratch))
-        return join(tiles)
+                found = self._new_neighbours(len(sides[0].norms))
+                self._search_fused(sides, found)
+                return self._weigh(found, watch)
+        n_rows, scratch = views[0].data.shape[0], Scratch()
+        found = self._new_neighbours(n_rows)
+        for start in range(0, n_rows, TILE):
+            tile = slice(start, min(start + TILE, n_rows))
+            self._search_tile(views, tile, first_row + start, watch, scratch, Neighbours(*found.part(tile)))
+        return self._weigh(found, watch)
 
-    def _connect_tile(
-        self, views: Sequence[ViewBlock], tile: slice, first_row: int, watch: Stopwatch, scratch: Scratch
-    ) -> Block:
-        sides = {
-            v: self._side(v, view, tile, first_row, watch)
-            for v, view in enumerate(views)
-            if v in self.searches or CONCATENATION in self.searches
-        }
-        distances: dict[int, Any] = {}  # (b, p) of every view
-        nearest: dict[int, tuple[Any, Any]] = {}  # (b, widest) landmarks and distances of every search
-        for v, side in sides.items():  # a view's distances are looked at while they are in the cache
+    def _search_tile(
+        self,
+        views: Sequence[ViewBlock],
+        tile: slice,
+        first_row: int,
+        watch: Stopwatch,
+        scratch: Scratch,
+        found: Neighbours,
+    ) -> None:
+        """Write the nearest landmarks of a few rows to ``found``."""
+        sides = [self._side(v, view, tile, first_row, watch) for v, view in enumerate(views)]
+        distances = scratch((len(views), len(sides[0].norms), self.n_landmarks), self.landmarks[0].norms)  # (V, b, p)
+        for v, side in enumerate(sides):  # a view's distances are looked at while they are in the cache
             with watch("product"):
-                distances[v] = squared_distances(side.rows, side.norms, self.landmarks[v], partial(scratch, v))
+                squared_distances(side.rows, side.norms, self.landmarks[v], out=distances[v])
             with watch("neighbours"):
-                if v in self.searches:
-                    nearest[v] = kernels_of(distances[v]).smallest(distances[v], self._widest(v))
+                self._search(v, distances[v : v + 1], distances, found)
         with watch("neighbours"):
             if CONCATENATION in self.searches:
-                likeness = self.likeness if any(side.gaps for side in sides.values()) else None
-                overall = concatenate_distances(list(distances.values()), likeness, partial(scratch, CONCATENATION))
-                nearest[CONCATENATION] = kernels_of(overall).smallest(overall, self._widest(CONCATENATION))
-                distances[CONCATENATION] = overall
-            parts = {g: self._weigh(g, *nearest[graph.search], distances) for g, graph in enumerate(self.graphs)}
-            return Block(*self._side_by_side(parts))
+                overall = distances
+                if any(side.gaps for side in sides):
+                    overall = whole_distances(distances, self.likeness)[None]
+                self._search(CONCATENATION, overall, distances, found)
+
+    def _search(self, search: int, distances: Any, by_view: Any, found: Neighbours) -> None:
+        """Write the landmarks that are nearest by the sum of ``distances``, and how far they are in a graph's view."""
+        graphs = self.searches.get(search, [])
+        if not graphs:
+            return
+        scales = [self.graphs[g].n_neighbors for g in graphs]
+        for g, (indices, squares) in zip(graphs, kernels_of(distances).smallest(distances, scales), strict=True):
+            if self.graphs[g].shared:
+                xp = array_namespace(indices)
+                own = by_view[self.graphs[g].view]  # (b, p)
+                squares = xp.take_along_axis(own, xp.astype(indices, xp.int64), axis=1)  # (b, q)
+            found.write(self._columns(g), indices, squares)
+
+    def _columns(self, g: int) -> slice:
+        return slice(self.bounds[g], self.bounds[g + 1])
+
+    def _new_neighbours(self, n_rows: int) -> Neighbours:
+        like = self.landmarks[0].norms
+        return Neighbours(*kernels_of(like).new_neighbours(n_rows, int(self.bounds[-1]), self.n_landmarks, like))
+
+    def _weigh(self, found: Neighbours, watch: Stopwatch) -> Block:
+        """Return neighbours with weights instead of distances."""
+        kernels = kernels_of(found.squares)
+        with watch("neighbours"):
+            bandwidths = [graph.bandwidth for graph in self.graphs]
+            return Block(*kernels.lay_out(found.indices, kernels.gaussian(found.squares, self.bounds, bandwidths)))
 
     def _widest(self, search: int) -> int:
         return max(self.graphs[g].n_neighbors for g in self.searches[search])
@@ -210,16 +255,7 @@ class GraphMap:
         here = self.landmarks[0].rows
         return to_device(rows, here.device) if is_tensor(here) and not is_tensor(rows) else rows
 
-    def _weigh(self, g: int, indices: Any, squares: Any, distances: dict[int, Any]) -> Block:
-        graph = self.graphs[g]
-        indices, squares = indices[:, : graph.n_neighbors], squares[:, : graph.n_neighbors]  # (b, q)
-        if graph.shared:
-            xp = array_namespace(indices)
-            squares = xp.take_along_axis(distances[graph.view], xp.astype(indices, xp.int64), axis=1)
-        return Block(indices, kernels_of(squares).gaussian(squares, graph.bandwidth))
-
-    def _connect_fused(self, sides: Sequence[Side]) -> Block:
-        parts: dict[int, Block] = {}
+    def _search_fused(self, sides: Sequence[Side], found: Neighbours) -> None:
         for search, numbers in self.searches.items():
             side, landmarks = self._searched(search, sides)
             kernels = kernels_of(side.rows)
@@ -230,8 +266,8 @@ class GraphMap:
                 squares, order = squares.sort(dim=1, stable=True)
                 indices = indices.gather(1, order)
             for g in numbers:
-                parts[g] = self._weigh(g, indices, squares, {})
-        return Block(*self._side_by_side(parts))
+                q = self.graphs[g].n_neighbors
+                found.write(self._columns(g), indices[:, :q], squares[:, :q])
 
     def _searched(self, search: int, sides: Sequence[Side]) -> tuple[Side, LandmarkRows]:
         if search != CONCATENATION:
@@ -255,13 +291,6 @@ class GraphMap:
         own = [LandmarkRows(to_host(view.rows[chosen]), to_host(view.present)[chosen]) for view in self.landmarks]
         distances = [squared_distances(view.rows, view.norms, view)[pairs] for view in own]
         return learn_likeness(np.stack(distances).astype(np.float64))
-
-    def _side_by_side(self, parts: dict[int, Block]) -> tuple[Any, Any]:
-        ordered = [parts[g] for g in range(len(self.graphs))]
-        xp = array_namespace(ordered[0].weights)
-        indices = xp.concat([part.indices for part in ordered], axis=1)  # (b, Q)
-        weights = xp.concat([part.weights for part in ordered], axis=1)
-        return kernels_of(weights).arrange(indices, weights, self.bounds)
 
     @cached_property
     def searches(self) -> dict[int, list[int]]:
@@ -386,49 +415,38 @@ def nothing_seen(n_rows: int, landmarks: LandmarkRows) -> Side:
 
 
 class Scratch:
-    """Arrays that are written over for every tile: asking for new ones takes as long as a good part of a product."""
+    """An array that is written over for every tile: asking for a new one takes as long as a good part of a product."""
 
     def __init__(self) -> None:
-        self._arrays: dict[int, np.ndarray] = {}
+        self._array: Any = None
 
-    def __call__(self, slot: int, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-        """Return an array of no values in particular."""
-        known = self._arrays.get(slot)
-        if known is None or known.dtype != dtype or len(known) < shape[0]:
-            known = self._arrays[slot] = np.empty(shape, dtype)
-        return known[: shape[0]]
+    def __call__(self, shape: tuple[int, ...], like: Any) -> Any:
+        """Return an array of no values in particular, where ``like`` is and in its precision."""
+        if self._array is None or self._array.shape != shape:
+            self._array = array_namespace(like).empty(shape, dtype=like.dtype, device=like.device)
+        return self._array
 
 
-def squared_distances(
-    rows: Table, norms: np.ndarray, landmarks: LandmarkRows, room: Callable[..., np.ndarray] = np.empty
-) -> np.ndarray:
-    """Return squared distances between rows and landmarks, in ``room``; infinite where either lacks the view."""
+def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows, out: Any = None) -> np.ndarray:
+    """Return squared distances between rows and landmarks, in ``out``; infinite where either lacks the view."""
     products: Table
     if isinstance(rows, np.ndarray):
-        out = room((rows.shape[0], landmarks.columns.shape[1]), dtype=rows.dtype)
         products = row_product(rows, landmarks.columns, out)  # (b, p)
     else:
         products = rows @ landmarks.columns
-    if sparse.issparse(products):
-        products = products.toarray()
+        products = products.toarray() if sparse.issparse(products) else products
+        if out is not None:
+            out[...] = products
+            products = out
     return kernels_of(products).finish_distances(products, norms, landmarks.norms)  # (b, p)
 
 
-def concatenate_distances(
-    distances: list[np.ndarray], likeness: Likeness | None = None, room: Callable[..., np.ndarray] = np.empty
-) -> np.ndarray:
-    """Return squared distances over all views side by side: the views' sum.
+def whole_distances(distances: np.ndarray, likeness: Likeness) -> np.ndarray:
+    """Return squared distances over all views side by side, where rows and landmarks lack some.
 
-    Where a row or a landmark lacks views, ``likeness`` says what the views that both have let expect of the others.
+    The views that both have let expect what the others would have been.
     """
-    first, second, *others = distances
-    if likeness is not None:
-        return kernels_of(first).whole_distances(distances, like(likeness.table(), first))
-    numpy = isinstance(first, np.ndarray)
-    total = np.add(first, second, out=room(first.shape, dtype=first.dtype)) if numpy else first + second  # (b, p)
-    for more in others:
-        total += more
-    return total
+    return kernels_of(distances).whole_distances(distances, like(likeness.table(), distances))  # (b, p)
 
 
 def check_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:

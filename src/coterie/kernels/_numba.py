@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from coterie.kernels._vectors import LANES, WORD, add_rows, add_square_gaps, count_bits, first_bit, within
+
 # Sums may be reordered for speed, but NaN and infinity keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
@@ -119,56 +121,139 @@ def fold(values, n_groups, least):
         least[j - (FOLDS - 1) * n_groups] = values[j]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def comes_before(value, number, other, other_number):
-    """Return whether a landmark is nearer than another, or as near and has a lower number."""
-    return value < other or (value == other and number < other_number)
+# Ranking more candidates than this would take long: some are left out first.
+MANY = 8 * LANES
+# So many bits of a word are looked at whether they are set or not.
+USUAL_BITS = 4
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def smallest(distances, indices, values):
-    """Write each row's nearest landmarks, in ascending order of distance, to ``indices`` and ``values``.
+def smallest(distances, scales, bounds, indices, values):
+    """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
-    Among equal distances the first landmark wins. Distances are first folded into groups of eight: only the members of
-    few groups need be looked at one by one.
+    ``distances`` (V x b x p) are added up over the views. Scale s owns the columns ``bounds[s]:bounds[s + 1]``, and its
+    neighbours stand in the order of the landmarks: what they add to then lies side by side. Among equal distances the
+    first landmark wins.
+
+    Branches that cannot be foretold would take most of the time. So a bound is found by counting, on the least
+    distances of groups; what lies within is found by comparing 64 at once, and ranked by counting again.
     """
-    n, p = distances.shape
-    q = indices.shape[1]
+    n_views, n, p = distances.shape
+    q = scales.max()
     n_groups = p // FOLDS if p >= FOLDS * GROUPS_PER_NEIGHBOUR * q else 0
     least = np.empty(p - (FOLDS - 1) * n_groups, dtype=distances.dtype)
-    groups = np.empty(len(least) + 1, dtype=np.int32)
-    near = np.empty(p + 1, dtype=np.int32)
-    best = np.empty(q, dtype=distances.dtype)
-    where = np.empty(q, dtype=np.int32)
-    bound = distances[0, 0]  # rows are much like the row before: a wrong guess costs time, and changes nothing
+    near = np.empty(p + USUAL_BITS, dtype=np.int32)
+    able = np.empty(p + LANES, dtype=distances.dtype)
+    ranks = np.empty(p, dtype=np.int32)
+    chosen = np.empty(p + 1, dtype=np.int32)
+    total = np.empty(p if n_views > 1 else 0, dtype=distances.dtype)
+    bound = distances[0, 0, 0]  # rows are much like the row before: a wrong guess costs time, and changes nothing
     for i in range(n):
-        row = distances[i]
+        row = distances[0, i]
+        if n_views > 1:
+            add_views(distances, i, total)
+            row = total
         fold(row, n_groups, least)
         bound = bound_of_smallest(least, q, bound if np.isfinite(bound) else row[0])
-        n_able = 0
-        for group in range(least.shape[0]):  # without a branch, which could not be foretold
-            groups[n_able] = group
-            n_able += least[group] <= bound
-        n_near = 0
-        for able in range(n_able):
-            group = groups[able]
-            if group >= n_groups:
-                near[n_near] = group + (FOLDS - 1) * n_groups
-                n_near += 1
-                continue
-            for member in range(FOLDS):
-                near[n_near] = member * n_groups + group
-                n_near += row[member * n_groups + group] <= bound
-        for found in range(n_near):
-            j, at = near[found], min(found, q - 1)
-            if found >= q and not comes_before(row[j], j, best[q - 1], where[q - 1]):
-                continue
-            while at > 0 and comes_before(row[j], j, best[at - 1], where[at - 1]):
-                best[at], where[at] = best[at - 1], where[at - 1]
-                at -= 1
-            best[at], where[at] = row[j], j
-        for t in range(q):
-            values[i, t], indices[i, t] = best[t], where[t]
+        n_near = find_within(row, bound, near)
+        if n_near > MANY:
+            n_near = first_candidates(row, near, n_near, q)
+        if n_near < q:  # distances that are no numbers must not lead astray; whoever made them will be told
+            near[:q] = np.arange(q)
+            n_near = q
+        rank_candidates(row, near, n_near, able, ranks)
+        for s in range(scales.shape[0]):
+            n_chosen = 0
+            for c in range(n_near):  # without a branch
+                chosen[n_chosen] = c
+                n_chosen += ranks[c] < scales[s]
+            for t in range(scales[s]):
+                c = chosen[t]
+                indices[i, bounds[s] + t], values[i, bounds[s] + t] = near[c], able[c]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def add_views(distances, i, total):
+    """Write the sum of row i of all views, of which there are two at least, to ``total``."""
+    for j in range(total.shape[0]):
+        total[j] = distances[0, i, j] + distances[1, i, j]
+    for v in range(2, distances.shape[0]):
+        for j in range(total.shape[0]):
+            total[j] += distances[v, i, j]
+
+
+@njit(cache=True, nogil=True)
+def find_within(row, bound, near):
+    """Write the numbers of the values within ``bound`` to ``near``, ascending, and return how many there are."""
+    p = row.shape[0]
+    whole = p // WORD * WORD if p >= WORD else 0
+    found = 0
+    for start in range(0, whole, WORD):
+        found = write_bits(within(row, start, bound), start, near, found)
+    if 0 < whole < p:  # the last 64 values, without those that were looked at before
+        rest = within(row, p - WORD, bound) >> np.uint64(WORD - (p - whole))
+        return write_bits(rest, whole, near, found)
+    for j in range(whole, p):
+        near[found] = j
+        found += row[j] <= bound
+    return found
+
+
+@njit(cache=True, nogil=True)
+def write_bits(word, start, near, found):
+    """Write the numbers of a word's bits, counted from ``start``, to ``near[found:]``; return what it holds then."""
+    left, at = word, found
+    for _ in range(USUAL_BITS):  # without a branch: what is too much is written over
+        near[at] = start + np.int64(first_bit(left))
+        left &= left - np.uint64(1)
+        at += 1
+    while left:
+        near[at] = start + np.int64(first_bit(left))
+        left &= left - np.uint64(1)
+        at += 1
+    return found + np.int64(count_bits(word))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def rank_candidates(row, near, n_near, able, ranks):
+    """Write the candidates' distances to ``able``, and how many come before each of them to ``ranks``.
+
+    A candidate comes before another if it is nearer, or as near and stands before it.
+    """
+    filled = -(-n_near // LANES) * LANES  # so that no loop has a rest
+    for c in range(n_near):
+        able[c] = row[near[c]]
+    for c in range(n_near, filled):
+        able[c] = np.inf
+    total = 0
+    for c in range(n_near):
+        own, rank = able[c], np.int32(0)
+        for t in range(filled):
+            rank += np.int32(able[t] < own)
+        ranks[c] = rank
+        total += rank
+    if total < n_near * (n_near - 1) // 2:  # some are as near as others
+        for c in range(n_near):
+            for t in range(c):
+                ranks[c] += np.int32(able[t] == able[c])
+
+
+@njit(cache=True, nogil=True)
+def first_candidates(row, near, n_near, q):
+    """Keep the q nearest candidates, in their order, and return their number: among very many, most are alike."""
+    order = np.empty(q, dtype=np.int32)  # places in ``near``, ascending by distance
+    for c in range(n_near):
+        at = min(c, q)
+        while at > 0 and row[near[c]] < row[near[order[at - 1]]]:
+            if at < q:
+                order[at] = order[at - 1]
+            at -= 1
+        if at < q:
+            order[at] = c
+    order.sort()
+    for t in range(q):
+        near[t] = near[order[t]]
+    return q
 
 
 @njit(cache=True, nogil=True)
@@ -184,41 +269,41 @@ def sort_neighbours(indices, weights):
 
 
 @njit(cache=True, nogil=True)
-def gaussian(distances, bandwidth, weights):
-    """Write exp(-d^2 / 2 sigma^2), made to sum to one in each row, to ``weights`` (the paper's Eq. (1)).
+def gaussian_exponents(squares, bounds, bandwidths):
+    """Turn squared distances d^2 into -d^2 / 2 sigma^2 of the paper's Eq. (1), in place.
 
-    ``bandwidth`` is sigma; 0 means the row's own: the mean distance to its neighbours. Distances are squared. They
-    are measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row
-    far from every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
+    ``bandwidths`` are every graph's sigma; 0 means the row's own: the mean distance to its neighbours. Distances are
+    measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row far from
+    every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
     """
-    q = distances.shape[1]
-    for i in range(distances.shape[0]):
-        nearest = np.inf
-        total_distance = 0.0
-        known = 0
-        for t in range(q):
-            if np.isfinite(distances[i, t]):
-                nearest = min(nearest, distances[i, t])
-                total_distance += np.sqrt(distances[i, t])
-                known += 1
-        if known == 0:  # the row lacks this view
-            weights[i, :] = 0
-            continue
-        sigma = bandwidth if bandwidth > 0 else total_distance / known
-        width = 2 * sigma * sigma  # zero also where sigma is too small to square
-        total = 0.0
-        for t in range(q):
-            excess = distances[i, t] - nearest
-            if excess == 0:
-                weight = 1.0
-            elif width == 0:
-                weight = 0.0
-            else:
-                weight = np.exp(-excess / width)
-            weights[i, t] = weight
-            total += weight
-        for t in range(q):
-            weights[i, t] /= total
+    for i in range(squares.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            own = squares[i, bounds[g] : bounds[g + 1]]
+            nearest, total_distance, known = np.inf, 0.0, 0
+            for t in range(own.shape[0]):
+                if np.isfinite(own[t]):
+                    nearest = min(nearest, own[t])
+                    total_distance += np.sqrt(own[t])
+                    known += 1
+            sigma = bandwidths[g] if bandwidths[g] > 0 or known == 0 else total_distance / known
+            width = 2 * sigma * sigma  # zero also where sigma is too small to square
+            slope = -1 / width if width > 0 else -np.inf
+            for t in range(own.shape[0]):
+                excess = own[t] - nearest
+                own[t] = 0.0 if excess == 0 else excess * slope if np.isfinite(own[t]) else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def unit_sums(weights, bounds):
+    """Make every row's weights sum to one in each graph, in place; a row of zeros, which lacks the view, stays."""
+    for i in range(weights.shape[0]):
+        for g in range(bounds.shape[0] - 1):
+            total = 0.0
+            for s in range(bounds[g], bounds[g + 1]):
+                total += weights[i, s]
+            if total > 0:
+                for s in range(bounds[g], bounds[g + 1]):
+                    weights[i, s] /= total
 
 
 @njit(cache=True, nogil=True)
@@ -246,38 +331,31 @@ def mirror(triangle, whole):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def project_graph(indices, weights, i, start, stop, basis, unit, out):
-    """Write e_i = sum_j z_ij W[j] of row i in one graph to ``out`` (r,), of length one if ``unit``."""
-    out[:] = 0
-    fours = start + (stop - start) // 4 * 4
-    for s in range(start, fours, 4):  # what is written is read again for every fourth neighbour only
-        a, b, c, d = indices[i, s], indices[i, s + 1], indices[i, s + 2], indices[i, s + 3]
-        at_a, at_b, at_c, at_d = basis[a], basis[b], basis[c], basis[d]
-        of_a, of_b, of_c, of_d = weights[i, s], weights[i, s + 1], weights[i, s + 2], weights[i, s + 3]
-        for t in range(out.shape[0]):
-            out[t] += of_a * at_a[t] + of_b * at_b[t] + of_c * at_c[t] + of_d * at_d[t]
-    for s in range(fours, stop):
-        at_a, of_a = basis[indices[i, s]], weights[i, s]
-        for t in range(out.shape[0]):
-            out[t] += of_a * at_a[t]
-    if unit:
-        square = 0.0
-        for t in range(out.shape[0]):
-            square += out[t] * out[t]
-        if square > 0:
-            length = np.sqrt(square)
-            for t in range(out.shape[0]):
-                out[t] /= length
+def project(indices, weights, bounds, bases, unit, stacked):
+    """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
+
+    Columns of ``bases`` (graphs x p x width) from r on are zeros: a multiple of 32 columns can be added at once.
+    """
+    n_graphs, _, width = bases.shape
+    r = stacked.shape[1] // n_graphs
+    row = np.empty(width, dtype=bases.dtype)
+    for i in range(indices.shape[0]):
+        for g in range(n_graphs):
+            row[:] = 0
+            for column in range(0, width, LANES):
+                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], bases[g], column, row)
+            scale = inverse_length(row) if unit else row.dtype.type(1)
+            for t in range(r):
+                stacked[i, g * r + t] = row[t] * scale
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def project(indices, weights, bounds, bases, unit, stacked):
-    """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): every graph's own basis, side by side."""
-    r = bases.shape[2]
-    for i in range(indices.shape[0]):
-        for g in range(bounds.shape[0] - 1):
-            out = stacked[i, g * r : (g + 1) * r]
-            project_graph(indices, weights, i, bounds[g], bounds[g + 1], bases[g], unit, out)
+def inverse_length(row):
+    """Return what makes a row's length one; 1 for a row of zeros."""
+    square = 0.0
+    for t in range(row.shape[0]):
+        square += row[t] * row[t]
+    return row.dtype.type(1 / np.sqrt(square) if square > 0 else 1.0)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -304,34 +382,38 @@ def known_graphs(weights, bounds, known):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def embed(indices, weights, bounds, merged, embedding):
-    """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x k."""
-    k = embedding.shape[1]
+    """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x width."""
+    n_graphs, _, width = merged.shape
+    row = np.empty(width, dtype=merged.dtype)
     for i in range(indices.shape[0]):
-        embedding[i, :] = 0
-        for g in range(bounds.shape[0] - 1):
-            for s in range(bounds[g], bounds[g + 1]):
-                j = indices[i, s]
-                weight = weights[i, s]
-                for c in range(k):
-                    embedding[i, c] += weight * merged[g, j, c]
+        row[:] = 0
+        for g in range(n_graphs):
+            for column in range(0, width, LANES):
+                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], merged[g], column, row)
+        for c in range(embedding.shape[1]):
+            embedding[i, c] = row[c]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def guide(indices, weights, bounds, embedding, anchors, guided):
     """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
 
-    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights.
+    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights. Columns of
+    ``anchors`` (p x width) from k on are zeros, so that no loop has a rest.
     """
-    k = anchors.shape[1]
+    width = anchors.shape[1]
+    own = np.zeros(width, dtype=embedding.dtype)
+    zero = own[0]
     for i in range(indices.shape[0]):
+        for c in range(embedding.shape[1]):
+            own[c] = embedding[i, c]
         for g in range(bounds.shape[0] - 1):
             total = 0.0
             for s in range(bounds[g], bounds[g + 1]):
-                j = indices[i, s]
-                affinity = embedding[i, 0] * anchors[j, 0]
-                for c in range(1, k):
-                    affinity += embedding[i, c] * anchors[j, c]
-                guided[i, s] = weights[i, s] * max(affinity, 0)
+                anchor, affinity = anchors[indices[i, s]], zero
+                for c in range(width):
+                    affinity += own[c] * anchor[c]
+                guided[i, s] = weights[i, s] * max(affinity, zero)
                 total += guided[i, s]
             for s in range(bounds[g], bounds[g + 1]):
                 if total > 0:
@@ -354,15 +436,20 @@ def unit_rows(embedding):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def assign(embedding, centroids, labels, nearest, second):
-    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones."""
+def assign(embedding, columns, k, labels, nearest, second):
+    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
+
+    ``columns`` are the k centroids as columns, and others of zeros after them: see :func:`project`.
+    """
+    width = columns.shape[1]
+    squares = np.empty(width, dtype=columns.dtype)
     for i in range(embedding.shape[0]):
+        squares[:] = 0
+        for column in range(0, width, LANES):
+            add_square_gaps(embedding[i], columns, column, squares)
         best, runner_up, label = np.inf, np.inf, 0
-        for c in range(centroids.shape[0]):
-            value = 0.0
-            for t in range(centroids.shape[1]):
-                gap = embedding[i, t] - centroids[c, t]
-                value += gap * gap
+        for c in range(k):
+            value = squares[c]
             if value < best:
                 best, runner_up, label = value, best, c
             elif value < runner_up:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from coterie.kernels import _numba
+from coterie.kernels._vectors import LANES
 
 # Graphs are solved one by one, on several threads.
 BATCHED = False
@@ -24,31 +26,52 @@ def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms
     return products
 
 
-def whole_distances(distances: list[np.ndarray], likeness: np.ndarray) -> np.ndarray:
+def whole_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
     """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
     total = np.empty_like(distances[0])
-    _numba.whole_distances(np.stack(distances), likeness, total)
+    _numba.whole_distances(distances, likeness, total)
     return total  # (b, p)
 
 
-def smallest(distances: np.ndarray, q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each row's q smallest distances are, in ascending order, and what they are."""
-    n, p = distances.shape
-    indices = np.empty((n, q), dtype=np.uint16 if p <= 2**16 else np.uint32)
-    values = np.empty((n, q), dtype=distances.dtype)
-    _numba.smallest(distances, indices, values)
-    return indices, values
+def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return each row's q nearest landmarks by the sum of distances (V, b, p), in the order of the landmarks.
+
+    There is a pair of landmarks and distances (b, q) for every q of ``scales``.
+    """
+    _, n, p = distances.shape
+    bounds = np.cumsum([0, *scales])
+    indices, values = new_neighbours(n, bounds[-1], p, distances)
+    _numba.smallest(np.ascontiguousarray(distances), np.array(scales), bounds, indices, values)
+    return [(indices[:, start:stop], values[:, start:stop]) for start, stop in pairwise(bounds)]
 
 
-def gaussian(squares: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Return exp(-d^2 / 2 sigma^2), each row summing to one (the paper's Eq. (1)); see ``_numba.gaussian``."""
-    weights = np.empty_like(squares)
-    _numba.gaussian(squares, bandwidth, weights)
-    return weights
+def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return room for landmarks' numbers and something else in the precision of ``like``."""
+    index_type = np.uint16 if n_landmarks <= 2**16 else np.uint32
+    return np.empty((n_rows, n_neighbours), index_type), np.empty((n_rows, n_neighbours), like.dtype)
 
 
-def arrange(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Put each graph's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
+def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float]) -> np.ndarray:
+    """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1)), in place.
+
+    A bandwidth of 0 is the row's own; see ``_numba.gaussian_exponents``.
+    """
+    _numba.gaussian_exponents(squares, bounds, np.array(bandwidths, dtype=np.float64))
+    with np.errstate(under="ignore"):
+        np.exp(squares, out=squares)  # NumPy's works on several numbers at once
+    _numba.unit_sums(squares, bounds)
+    return squares
+
+
+def lay_out(indices: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the neighbours as the kernels want them: as :func:`smallest` has put them."""
+    return indices, weights
+
+
+def in_order_of_landmarks(
+    indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put each graph's neighbours in the order that :func:`smallest` gives them, in place, if others found them."""
     for start, stop in pairwise(bounds):
         _numba.sort_neighbours(indices[:, start:stop], weights[:, start:stop])
     return indices, weights
@@ -76,7 +99,8 @@ def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases:
     """Return [e^1_i .. e^G_i]: every graph's own basis, side by side."""
     n_graphs, _, r = bases.shape
     stacked = np.empty((len(indices), n_graphs * r), dtype=bases.dtype)
-    _numba.project(indices, weights, bounds, bases, unit, stacked)
+    indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
+    _numba.project(indices, weights, bounds, widened(bases), unit, stacked)
     return stacked
 
 
@@ -88,15 +112,28 @@ def embed(
         stacked = project(indices, weights, bounds, bases, True)  # (b, G r)
         return row_product(stacked, rotation.reshape(-1, rotation.shape[2]))  # (b, k)
     rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
-    _numba.embed(indices, weights, bounds, bases, rows)
+    indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
+    _numba.embed(indices, weights, bounds, widened(bases), rows)
     return rows  # (b, k)
+
+
+def widened(tables: np.ndarray) -> np.ndarray:
+    """Return tables with columns of zeros after their own, as many as can be added at once."""
+    *shape, width = tables.shape
+    wide = np.zeros((*shape, -(-width // LANES) * LANES), dtype=tables.dtype)
+    wide[..., :width] = tables
+    return wide
 
 
 def row_product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return ``rows @ columns``, rounded for a lone row as for one of many: BLAS takes another path for it."""
-    if len(rows) == 1:
-        return (np.repeat(rows, 2, axis=0) @ columns)[:1]
-    return np.matmul(rows, columns, out=out)
+    if len(rows) != 1:
+        return np.matmul(rows, columns, out=out)
+    product = (np.repeat(rows, 2, axis=0) @ columns)[:1]
+    if out is None:
+        return product
+    out[:] = product
+    return out
 
 
 def guide(
@@ -109,7 +146,8 @@ def guide(
 ) -> np.ndarray:
     """Return Z <- A* (Hadamard) Z, rows of each graph summing to one again, with A*_ij = u*_i . anchor_j."""
     guided = np.empty_like(weights)
-    _numba.guide(indices, weights, bounds, embed(indices, weights, bounds, bases, rotation), anchors, guided)
+    embedding = embed(indices, weights, bounds, bases, rotation)  # (b, k)
+    _numba.guide(indices, weights, bounds, embedding, widened(anchors), guided)
     return guided
 
 
@@ -140,7 +178,8 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np
     """Return each row's nearest centroid, and the squared distances to the two nearest ones."""
     labels = np.empty(len(embedding), dtype=np.int32)
     nearest, second = np.empty((2, len(embedding)))
-    _numba.assign(embedding, centroids, labels, nearest, second)
+    columns = widened(centroids.T.astype(embedding.dtype))  # (d, width)
+    _numba.assign(np.ascontiguousarray(embedding), columns, len(centroids), labels, nearest, second)
     return labels, nearest, second
 
 

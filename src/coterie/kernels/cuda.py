@@ -5,6 +5,7 @@ The functions are those of :mod:`coterie.kernels.cpu`, and so is the layout of `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,7 +78,7 @@ def nearest(
         part = slice(start, start + TILE)
         distances = finish_distances(rows[part] @ landmarks.mT, row_norms[part], landmark_norms)  # (b, p)
         # Sorted, and not by topk: among equals the first landmark wins, as everywhere.
-        indices[part], squares[part] = smallest(distances, q)
+        ((indices[part], squares[part]),) = smallest(distances[None], [q])
     return indices, squares
 
 
@@ -124,14 +125,34 @@ def nearest_fused(
     return indices, squares
 
 
-def smallest(distances: Any, q: int) -> tuple[Any, Any]:
-    """Return each row's q smallest distances, ascending, and where they are."""
-    values, where = distances.sort(dim=1, stable=True)
-    return where[:, :q].to(index_type(distances.shape[1])), values[:, :q]
+def smallest(distances: Any, scales: Sequence[int]) -> list[tuple[Any, Any]]:
+    """Return each row's q nearest landmarks by the sum of distances (V, b, p), and how far they are, for every q."""
+    total = distances[0]
+    for more in distances[1:]:
+        total = total + more
+    squares, order = total.sort(dim=1, stable=True)
+    indices = order[:, : max(scales)].to(index_type(distances.shape[2]))
+    return [(indices[:, :q], squares[:, :q]) for q in scales]  # a smaller scale is a prefix of a larger one
 
 
-def gaussian(squares: Any, bandwidth: float) -> Any:
-    """Return exp(-d^2 / 2 sigma^2), each row summing to one, or zero where no distance is finite."""
+def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) -> tuple[Any, Any]:
+    """Return room for landmarks' numbers and something else in the precision of ``like``, slot by slot."""
+    import torch
+
+    shape = (n_neighbours, n_rows)
+    indices = torch.empty(shape, dtype=index_type(n_landmarks), device=like.device)
+    return indices.mT, torch.empty(shape, dtype=like.dtype, device=like.device).mT
+
+
+def gaussian(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]) -> Any:
+    """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1))."""
+    for (start, stop), bandwidth in zip(pairwise(bounds), bandwidths, strict=True):
+        squares[:, start:stop] = gaussian_weights(squares[:, start:stop], bandwidth)
+    return squares
+
+
+def gaussian_weights(squares: Any, bandwidth: float) -> Any:
+    """Return the weights of one graph; zero where no distance is finite."""
     import torch
 
     known = squares.isfinite()  # (b, q)
@@ -154,7 +175,7 @@ def index_type(n_landmarks: int) -> torch.dtype:
     return torch.int16 if n_landmarks < 2**15 else torch.int32
 
 
-def arrange(indices: Any, weights: Any, bounds: np.ndarray | None = None) -> tuple[Any, Any]:
+def lay_out(indices: Any, weights: Any) -> tuple[Any, Any]:
     """Return the neighbours laid out slot by slot, as the kernels want them; sums here do not care for their order."""
     return slot_by_slot(indices), slot_by_slot(weights)
 
@@ -183,7 +204,7 @@ def gram(indices: Any, weights: Any, total: Any) -> None:
 
         from coterie.kernels._triton import FIXED_POINT, gram_kernel
 
-        indices, weights = arrange(indices, weights)
+        indices, weights = lay_out(indices, weights)
 
         gram_kernel[(triton.cdiv(n, 256),)](
             indices, weights, total, n, p, indices.stride(1), q, SCALE=FIXED_POINT, BLOCK_N=256
@@ -215,7 +236,7 @@ def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bo
 
         from coterie.kernels._triton import project_kernel
 
-        indices, weights = arrange(indices, weights)
+        indices, weights = lay_out(indices, weights)
         bases = bases.contiguous()
         stacked = torch.empty((len(indices), n_graphs * r), device=indices.device)
         project_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
@@ -263,7 +284,7 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
 
         from coterie.kernels._triton import embed_kernel
 
-        indices, weights = arrange(indices, weights)
+        indices, weights = lay_out(indices, weights)
         bases, rotation, anchors = (t if t is None else t.contiguous() for t in (bases, rotation, anchors))
         out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
         embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
@@ -392,7 +413,7 @@ def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
     return (row_norms[:, None] + landmark_norms - 2 * products).clamp(min=0)
 
 
-def whole_distances(distances: list[Any], likeness: Any) -> Any:
+def whole_distances(distances: Any, likeness: Any) -> Any:
     """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
     import torch
 
@@ -406,7 +427,7 @@ def whole_distances(distances: list[Any], likeness: Any) -> Any:
         expected = expected + ~known * mean
         slope = slope + ~known * loading
     whole = seen + (expected + slope * (evidence / certainty)).clamp(min=0)
-    known_somewhere = torch.stack(distances).isfinite().any(dim=0)
+    known_somewhere = distances.isfinite().any(dim=0)
     return torch.where(known_somewhere, whole, torch.inf)  # (b, p)
 
 

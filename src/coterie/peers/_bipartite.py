@@ -111,8 +111,8 @@ def connect(table: Table, landmarks: Table, n_neighbors: int, sigma: float, n_th
     def join(start: int) -> Block:
         tile = table[start : start + TILE]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
-        indices, nearest = cpu.smallest(distances, q)
-        return Block(*cpu.arrange(indices, cpu.gaussian(nearest, sigma), np.array([0, q])))
+        ((indices, squares),) = cpu.smallest(distances[None], [q])
+        return Block(indices, cpu.gaussian(squares, np.array([0, q]), [sigma]))
 
     starts = MemoryRows(range(0, n, TILE), n_rows=n, n_threads=n_threads)
     return starts.map(join)

@@ -1,0 +1,138 @@
+"""What numba cannot say by itself: many numbers as one value, in LLVM's own words, which fit any processor.
+
+Loops that numba writes are left to LLVM to make vectors of. It does not find a way to keep a sum of rows in registers,
+or to make bits of comparisons: these took most of the time that was not spent on products.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+WORD = 64  # comparisons at once
+LANES = 32  # columns at once
+
+FAST = ("contract", "reassoc")
+
+
+@intrinsic
+def within(typing_context, values, start, bound):
+    """Return a word of 64 bits: which of ``values[start : start + 64]``, that must all be there, are <= ``bound``."""
+
+    def generate(context, builder, signature, arguments):
+        array, at, limit = arguments
+        vector = ir.VectorType(context.get_value_type(values.dtype), WORD)
+        some = builder.load(pointer(context, builder, values, array, at, vector), align=size_of(values))
+        return builder.bitcast(builder.fcmp_ordered("<=", some, repeated(builder, limit, vector)), ir.IntType(WORD))
+
+    must_be_in_one_piece(values)
+    return types.uint64(values, types.intp, values.dtype), generate
+
+
+@intrinsic
+def first_bit(typing_context, word):
+    """Return the number of the lowest bit that is set; 64 if none is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def count_bits(typing_context, word):
+    """Return how many bits are set."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def add_rows(typing_context, indices, weights, start, stop, table, column, out):
+    """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``: 32 columns from ``column`` on.
+
+    Neither ``table``, of two dimensions, nor ``out`` may end before those columns do.
+    """
+
+    def generate(context, builder, signature, arguments):
+        numbers, factors, first, last, rows, left, sums = arguments
+
+        def more(s, vector):
+            number = builder.zext(builder.load(pointer(context, builder, indices, numbers, s)), first.type)
+            factor = builder.load(pointer(context, builder, weights, factors, s))
+            row = load_row(context, builder, table, rows, number, left, vector)
+            return builder.fmul(repeated(builder, factor, vector), row, flags=FAST)
+
+        return add_up(context, builder, out, sums, left, first, last, more)
+
+    must_be_in_one_piece(indices, weights, table, out)
+    return types.void(indices, weights, types.intp, types.intp, table, types.intp, out), generate
+
+
+@intrinsic
+def add_square_gaps(typing_context, values, table, column, out):
+    """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``: 32 columns, as in :func:`add_rows`."""
+
+    def generate(context, builder, signature, arguments):
+        numbers, rows, left, sums = arguments
+        count = cgutils.unpack_tuple(builder, make_array(table)(context, builder, rows).shape)[0]
+
+        def more(t, vector):
+            own = repeated(builder, builder.load(pointer(context, builder, values, numbers, t)), vector)
+            gap = builder.fsub(own, load_row(context, builder, table, rows, t, left, vector))
+            return builder.fmul(gap, gap, flags=FAST)
+
+        return add_up(context, builder, out, sums, left, ir.Constant(left.type, 0), count, more)
+
+    must_be_in_one_piece(values, table, out)
+    return types.void(values, table, types.intp, out), generate
+
+
+def add_up(context, builder, out_type, out, column, start, stop, more):
+    """Add the vectors ``more(s)``, from ``start`` to ``stop``, to 32 numbers of ``out``."""
+    vector = ir.VectorType(context.get_value_type(out_type.dtype), LANES)
+    place = pointer(context, builder, out_type, out, column, vector)
+    total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))  # a register, once LLVM is done
+    builder.store(builder.load(place, align=size_of(out_type)), total)
+    with cgutils.for_range_slice(builder, start, stop, ir.Constant(start.type, 1)) as (s, _):
+        builder.store(builder.fadd(builder.load(total), more(s, vector), flags=FAST), total)
+    builder.store(builder.load(total), place, align=size_of(out_type))
+    return context.get_dummy_value()
+
+
+def load_row(context, builder, table_type, table, number, column, vector):
+    """Return 32 numbers of a table's row."""
+    width = cgutils.unpack_tuple(builder, make_array(table_type)(context, builder, table).shape)[1]
+    at = builder.add(builder.mul(number, width), column)
+    return builder.load(pointer(context, builder, table_type, table, at, vector), align=size_of(table_type))
+
+
+def must_be_in_one_piece(*arrays):
+    """Let nothing be compiled for arrays whose numbers do not lie side by side: strides are not looked at here."""
+    for array in arrays:
+        if array.layout != "C":
+            raise TypingError(f"{array} is not in one piece: copy it with numpy.ascontiguousarray")
+
+
+def pointer(context, builder, array_type, array, at, kind=None):
+    """Return where an array's number ``at`` lies, as the first one of a vector if ``kind`` is one."""
+    place = builder.gep(make_array(array_type)(context, builder, array).data, [at])
+    return place if kind is None else builder.bitcast(place, kind.as_pointer())
+
+
+def repeated(builder, number, vector):
+    """Return a vector of one number."""
+    blank = ir.Constant(vector, ir.Undefined)
+    lone = builder.insert_element(blank, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(lone, blank, ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None))
+
+
+def size_of(array_type):
+    """Return how many bytes a number of an array takes: vectors may begin at any number."""
+    return array_type.dtype.bitwidth // 8
