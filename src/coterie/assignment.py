@@ -21,7 +21,7 @@ from coterie.validation import must_be_finite
 
 # Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
-REFINE_ROWS = 500_000
+REFINE_ROWS = 200_000
 REFINE_BLOCKS = 64  # of as many rows, for all threads
 MAX_ITER = 100
 FULL_PASSES = 10

@@ -31,6 +31,9 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # for which landmarks are laid out anew every time.
 TILE = 512
 
+# Rows that are prepared at once: a few tiles, because what is called for a tile of every view takes time of its own.
+PREPARED = 4 * TILE
+
 # All pairs of this many landmarks show how the views' distances go together.
 LIKENESS_LANDMARKS = 400
 
@@ -89,6 +92,10 @@ class Side:
     norms: np.ndarray  # (b,) squared lengths, infinite for rows that lack the view
     gaps: bool  # whether some row or landmark may lack the view
 
+    def part(self, rows: slice) -> Side:
+        """Return some of the rows."""
+        return Side(self.rows[rows], self.norms[rows], self.gaps)
+
 
 @dataclass(frozen=True)
 class Neighbours:
@@ -97,9 +104,9 @@ class Neighbours:
     indices: np.ndarray  # (b, Q) landmark numbers
     squares: np.ndarray  # (b, Q) squared distances
 
-    def part(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return what belongs to some of the rows."""
-        return self.indices[rows], self.squares[rows]
+    def part(self, rows: slice) -> Neighbours:
+        """Return those of some rows: what is written to them is written here."""
+        return Neighbours(self.indices[rows], self.squares[rows])
 
     def write(self, columns: slice, indices: np.ndarray, squares: np.ndarray) -> None:
         """Take over one graph's."""
@@ -191,23 +198,18 @@ class GraphMap:
                 return self._weigh(found, watch)
         n_rows, scratch = views[0].data.shape[0], Scratch()
         found = self._new_neighbours(n_rows)
-        for start in range(0, n_rows, TILE):
-            tile = slice(start, min(start + TILE, n_rows))
-            self._search_tile(views, tile, first_row + start, watch, scratch, Neighbours(*found.part(tile)))
+        for start in range(0, n_rows, PREPARED):
+            some = slice(start, min(start + PREPARED, n_rows))
+            sides = [self._side(v, view, some, first_row + start, watch) for v, view in enumerate(views)]
+            for at in range(0, some.stop - start, TILE):
+                rows = slice(at, min(at + TILE, some.stop - start))
+                tile = slice(start + rows.start, start + rows.stop)
+                self._search_tile([side.part(rows) for side in sides], watch, scratch, found.part(tile))
         return self._weigh(found, watch)
 
-    def _search_tile(
-        self,
-        views: Sequence[ViewBlock],
-        tile: slice,
-        first_row: int,
-        watch: Stopwatch,
-        scratch: Scratch,
-        found: Neighbours,
-    ) -> None:
+    def _search_tile(self, sides: Sequence[Side], watch: Stopwatch, scratch: Scratch, found: Neighbours) -> None:
         """Write the nearest landmarks of a few rows to ``found``."""
-        sides = [self._side(v, view, tile, first_row, watch) for v, view in enumerate(views)]
-        distances = scratch((len(views), len(sides[0].norms), self.n_landmarks), self.landmarks[0].norms)  # (V, b, p)
+        distances = scratch((len(sides), len(sides[0].norms), self.n_landmarks), self.landmarks[0].norms)  # (V, b, p)
         for v, side in enumerate(sides):  # a view's distances are looked at while they are in the cache
             with watch("product"):
                 squared_distances(side.rows, side.norms, self.landmarks[v], out=distances[v])
@@ -300,15 +302,15 @@ class GraphMap:
             found.setdefault(graph.search, []).append(g)
         return found
 
-    def _side(self, v: int, view: ViewBlock, tile: slice, first_row: int, watch: Stopwatch) -> Side:
+    def _side(self, v: int, view: ViewBlock, some: slice, first_row: int, watch: Stopwatch) -> Side:
         """Return some rows as one view sees them."""
-        present = None if view.present is None else view.present[tile]  # (b,)
+        present = None if view.present is None else view.present[some]  # (b,)
         if present is not None and not present.any():
             return nothing_seen(len(present), self.landmarks[v])
         if self.preparations[v].hides_infinity:
-            check_rows(self.names[v], view.data[tile], present, first_row)
+            check_rows(self.names[v], view.data[some], present, first_row)
         with watch("preparation"), np.errstate(all="ignore"):  # what is not finite is found by its norm
-            rows = blank(self._placed(self.preparations[v](view.data[tile])), present)  # (b, d)
+            rows = blank(self._placed(self.preparations[v](view.data[some])), present)  # (b, d)
             norms = squared_norms(rows)  # (b,)
         check_finite(self.names[v], norms, present, first_row)
         if self.preparations[v].needs_direction:
