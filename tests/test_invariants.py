@@ -1,9 +1,11 @@
 """What must not change the answer, and what must change it in a known way."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+import coterie.estimator
 from coterie import GuidedCoTraining
 from coterie.datasets import load_digit_views, make_views
 
@@ -39,6 +41,50 @@ def test_prediction_does_not_depend_on_the_other_rows(digits):
     np.testing.assert_array_equal(model.predict(part), model.labels_[100:400])
     one = {name: view[7:8] for name, view in digits.views.items()}
     np.testing.assert_array_equal(model.predict(one), model.labels_[7:8])
+
+
+@pytest.fixture
+def few_learned(monkeypatch):
+    """Let the rounds learn from few rows, as they do where there are very many."""
+    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 900)
+    monkeypatch.setattr(coterie.estimator, "LEARNED_PER_LANDMARK", 1)
+
+
+def test_rows_that_were_not_learned_from_follow(digits, few_learned):
+    model = fit(digits.views, 10, n_landmarks=300, store_embedding=True)
+    np.testing.assert_array_equal(model.predict(digits.views), model.labels_)
+    np.testing.assert_array_equal(model.transform(digits.views), model.embedding_)
+
+
+def test_half_of_the_rows_teach_what_all_do(rings, few_learned, monkeypatch):
+    settings = {"n_landmarks": 300, "n_neighbors": 8, "store_embedding": True}
+    some = fit(rings.views, **settings)
+    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 10**6)
+    every = fit(rings.views, **settings)
+    assert not np.array_equal(some.embedding_, every.embedding_)
+    assert adjusted_rand_score(some.labels_, every.labels_) > 0.95
+    np.testing.assert_allclose(some.consensus_singular_values_[:5], every.consensus_singular_values_[:5], rtol=0.05)
+
+
+def test_rows_that_are_learned_from_are_the_same_everywhere(rings, few_learned, tmp_path):
+    settings = {"n_landmarks": 300, "n_neighbors": 8}
+    plain = fit(rings.views, **settings)
+    tables = {name: da.from_array(view, chunks=(400, -1)) for name, view in rings.views.items()}
+    others = (
+        fit(rings.views, block_size=100, n_jobs=1, **settings),
+        fit(rings.views, work_dir=tmp_path / "job", block_size=250, **settings),
+        fit(tables, **settings),
+        fit(rings.views, device="torch", **settings),
+    )
+    for other in others:
+        assert adjusted_rand_score(plain.labels_, np.asarray(other.labels_)) > 0.999
+
+
+def test_all_rows_are_learned_from_as_published(rings, few_learned, monkeypatch):
+    published = GuidedCoTraining.as_published(5, n_landmarks=200, random_state=0)
+    some = published.fit(rings.views).transform(rings.views)
+    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 10**6)
+    np.testing.assert_array_equal(published.fit(rings.views).transform(rings.views), some)
 
 
 def test_new_rows_join_the_right_clusters(seed):

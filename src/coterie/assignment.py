@@ -13,8 +13,7 @@ from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.rows import Rows
 from coterie.rows.blocks import storable
-from coterie.rows.cuda import CudaRows
-from coterie.rows.memory import MemoryRows
+from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.seeding import draw_starts, far_apart, far_apart_at_once
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
@@ -22,7 +21,6 @@ from coterie.validation import must_be_finite
 # Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
 SAMPLE_ROWS = 20_000
 REFINE_ROWS = 200_000
-REFINE_BLOCKS = 64  # of as many rows, for all threads
 MAX_ITER = 100
 FULL_PASSES = 10
 
@@ -57,13 +55,7 @@ def fit_centroids(
     rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator, n_threads: int = 1
 ) -> np.ndarray:
     """Return k centroids of the rows' embedding, which ``rows`` are blocks of."""
-    if rows.n_rows > REFINE_ROWS:
-        known = rows.take(draw_sample(rows.n_rows, REFINE_ROWS, rng))
-        rows = (
-            CudaRows([known], n_rows=len(known))
-            if is_tensor(known)
-            else MemoryRows(np.array_split(known, REFINE_BLOCKS), n_rows=len(known), n_threads=n_threads)
-        )
+    rows = sample_rows(rows, REFINE_ROWS, rng, n_threads)
     sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
     must_be_finite("embedding", sample)
     if method == "cluster_qr":
@@ -72,13 +64,6 @@ def fit_centroids(
         draws = draw_starts(n_init, n_clusters, rng)
         centroids = best_at_once(sample, draws) if is_tensor(sample) else best_of(sample, draws, n_threads)
     return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
-
-
-def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return row numbers, ascending: all of them where they are few."""
-    if n_rows <= size:
-        return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, size, replace=False))
 
 
 def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:

@@ -31,8 +31,8 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # for which landmarks are laid out anew every time.
 TILE = 512
 
-# Rows that are prepared at once: a few tiles, because what is called for a tile of every view takes time of its own.
-PREPARED = 4 * TILE
+# Numbers that are prepared at once: several tiles, because what is called for each view takes time of its own.
+PREPARED = 2**21
 
 # All pairs of this many landmarks show how the views' distances go together.
 LIKENESS_LANDMARKS = 400
@@ -198,8 +198,9 @@ class GraphMap:
                 return self._weigh(found, watch)
         n_rows, scratch = views[0].data.shape[0], Scratch()
         found = self._new_neighbours(n_rows)
-        for start in range(0, n_rows, PREPARED):
-            some = slice(start, min(start + PREPARED, n_rows))
+        step = TILE * max(1, PREPARED // sum(view.data.shape[1] for view in views) // TILE)
+        for start in range(0, n_rows, step):
+            some = slice(start, min(start + step, n_rows))
             sides = [self._side(v, view, some, first_row + start, watch) for v, view in enumerate(views)]
             for at in range(0, some.stop - start, TILE):
                 rows = slice(at, min(at + TILE, some.stop - start))
@@ -390,9 +391,14 @@ class RowMap:
 
     def follow(self, block: Block) -> np.ndarray:
         """Return the embedding of rows whose neighbours are known, as unit rows."""
-        for guide in self.guides:
-            block = guide(block, self.graph_map.bounds)
-        return unit_embedding(block, self.basis, self.graph_map.bounds)  # (b, k)
+        return follow(block, self.guides, self.basis, self.graph_map.bounds)  # (b, k)
+
+
+def follow(block: Block, guides: Sequence[Guide], basis: Basis, bounds: np.ndarray) -> np.ndarray:
+    """Return the embedding of rows after rounds of guiding, as unit rows."""
+    for guide in guides:
+        block = guide(block, bounds)
+    return unit_embedding(block, basis, bounds)  # (b, k)
 
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:

@@ -67,6 +67,16 @@ def whole_distances(distances, likeness, total):
             total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def squared_norms(rows, norms):
+    """Write every row's squared length to ``norms``."""
+    for i in range(rows.shape[0]):
+        row, total = rows[i], norms.dtype.type(0)
+        for j in range(row.shape[0]):
+            total += row[j] * row[j]
+        norms[i] = total
+
+
 BISECTIONS = 60
 TINY = 1e-30
 
@@ -128,12 +138,11 @@ USUAL_BITS = 4
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def smallest(distances, scales, bounds, indices, values):
+def smallest(distances, scales, indices, values):
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
-    ``distances`` (V x b x p) are added up over the views. Scale s owns the columns ``bounds[s]:bounds[s + 1]``, and its
-    neighbours stand in the order of the landmarks: what they add to then lies side by side. Among equal distances the
-    first landmark wins.
+    ``distances`` (V x b x p) are added up over the views. Scales stand side by side, and the neighbours of each in the
+    order of the landmarks: what they add to then lies side by side, too. Among equal distances the first landmark wins.
 
     Branches that cannot be foretold would take most of the time. So a bound is found by counting, on the least
     distances of groups; what lies within is found by comparing 64 at once, and ranked by counting again.
@@ -162,14 +171,16 @@ def smallest(distances, scales, bounds, indices, values):
             near[:q] = np.arange(q)
             n_near = q
         rank_candidates(row, near, n_near, able, ranks)
-        for s in range(scales.shape[0]):
+        start = 0
+        for scale in scales:
             n_chosen = 0
             for c in range(n_near):  # without a branch
                 chosen[n_chosen] = c
-                n_chosen += ranks[c] < scales[s]
-            for t in range(scales[s]):
+                n_chosen += ranks[c] < scale
+            for t in range(scale):
                 c = chosen[t]
-                indices[i, bounds[s] + t], values[i, bounds[s] + t] = near[c], able[c]
+                indices[i, start + t], values[i, start + t] = near[c], able[c]
+            start += scale
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -14,10 +14,20 @@ from coterie.kernels._vectors import LANES
 # Graphs are solved one by one, on several threads.
 BATCHED = False
 
+# Rows whose places in all graphs are worked on at once.
+FEW_ROWS = 512
+
 
 def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     """Return float64 zeros where ``like`` is."""
     return np.zeros(shape)
+
+
+def squared_norms(rows: np.ndarray) -> np.ndarray:
+    """Return the rows' squared lengths."""
+    norms = np.empty(len(rows), dtype=rows.dtype)
+    _numba.squared_norms(np.ascontiguousarray(rows), norms)
+    return norms  # (b,)
 
 
 def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> np.ndarray:
@@ -39,10 +49,10 @@ def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndar
     There is a pair of landmarks and distances (b, q) for every q of ``scales``.
     """
     _, n, p = distances.shape
-    bounds = np.cumsum([0, *scales])
-    indices, values = new_neighbours(n, bounds[-1], p, distances)
-    _numba.smallest(np.ascontiguousarray(distances), np.array(scales), bounds, indices, values)
-    return [(indices[:, start:stop], values[:, start:stop]) for start, stop in pairwise(bounds)]
+    indices, values = new_neighbours(n, sum(scales), p, distances)
+    _numba.smallest(np.ascontiguousarray(distances), np.array(scales), indices, values)
+    stops = accumulate(scales)
+    return [(indices[:, stop - q : stop], values[:, stop - q : stop]) for q, stop in zip(scales, stops, strict=True)]
 
 
 def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -108,12 +118,18 @@ def embed(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, rotation: np.ndarray | None
 ) -> np.ndarray:
     """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
-    if rotation is not None:
-        stacked = project(indices, weights, bounds, bases, True)  # (b, G r)
-        return row_product(stacked, rotation.reshape(-1, rotation.shape[2]))  # (b, k)
-    rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
-    indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
-    _numba.embed(indices, weights, bounds, widened(bases), rows)
+    indices, weights, wide = np.ascontiguousarray(indices), np.ascontiguousarray(weights), widened(bases)
+    if rotation is None:
+        rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
+        _numba.embed(indices, weights, bounds, wide, rows)
+        return rows  # (b, k)
+    flat = rotation.reshape(-1, rotation.shape[2])  # (G r, k)
+    rows = np.empty((len(indices), flat.shape[1]), dtype=bases.dtype)
+    for start in range(0, len(rows), FEW_ROWS):  # what is in between stays in the cache
+        some = slice(start, start + FEW_ROWS)
+        stacked = np.empty((len(rows[some]), len(flat)), dtype=bases.dtype)
+        _numba.project(indices[some], weights[some], bounds, wide, True, stacked)
+        row_product(stacked, flat, rows[some])
     return rows  # (b, k)
 
 

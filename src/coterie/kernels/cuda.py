@@ -409,8 +409,10 @@ def least_in_group(values: Any, labels: Any, n_groups: int, slack: float = 0.0) 
 
 
 def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
-    """Turn products x.m into squared distances."""
-    return (row_norms[:, None] + landmark_norms - 2 * products).clamp(min=0)
+    """Turn products x.m into squared distances, in place."""
+    import torch
+
+    return torch.clamp(row_norms[:, None] + landmark_norms - 2 * products, min=0, out=products)
 
 
 def whole_distances(distances: Any, likeness: Any) -> Any:

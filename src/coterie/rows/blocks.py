@@ -27,9 +27,14 @@ def storable(kind: Kind) -> Kind:
     return kind
 
 
+def array_of(block: Any) -> Any:
+    """Return an array of a block, to see what kind it is."""
+    return _parts(block)[0]
+
+
 def count_rows(block: Any) -> int:
     """Return the number of rows of a block."""
-    return len(_parts(block)[0])
+    return len(array_of(block))
 
 
 def pick(block: Any, rows: Any) -> Any:
