@@ -25,8 +25,8 @@ HOST = np.empty(0)  # stands for NumPy's arrays
 RANK_TOLERANCE = 1e-10
 
 # From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
-ITERATE_FROM = 600
-FEW = 16
+ITERATE_FROM = 400
+FEW = 20
 RESTARTS = 10  # of ARPACK, after which a full reduction would be as fast
 LOOKS, STEPS = 4, 5  # for what ARPACK missed
 # Where the last of the wanted eigenvalues is this near to 1, a graph nearly falls into pieces, and what is missed does
