@@ -734,8 +734,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ) -> np.ndarray:
         """Return which rows of the sample are landmarks."""
         able = candidates(sample.presence(), n_landmarks, rng)
-        rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng)  # (s, d)
-        chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, count_threads(self.n_jobs))
+        n_threads = count_threads(self.n_jobs)
+        rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, n_threads)  # (s, d)
+        chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, n_threads)
         if len(chosen) < k and self.n_clusters != "auto":
             raise ValueError(f"X has {len(chosen)} distinct rows, fewer than n_clusters={k}. Ask for fewer clusters.")
         if len(chosen) < n_landmarks and self.n_landmarks != "auto":

@@ -69,6 +69,7 @@ def concatenated_sample(
     preparations: Sequence[Preparation],
     n_landmarks: int,
     rng: np.random.Generator,
+    n_threads: int,
 ) -> np.ndarray:
     """Return the sampled rows of all views, prepared and side by side, on fewer columns where that saves work.
 
@@ -76,7 +77,7 @@ def concatenated_sample(
     """
     parts: list[Any] = []
     for block, preparation in zip(sample.read(slice(None)), preparations, strict=True):
-        rows = preparation(block.data)  # (s, d)
+        rows = prepare_in_parts(block.data, preparation, n_threads)  # (s, d)
         if sparse.issparse(rows):
             rows = sketch(rows, PROJECTED_COLUMNS, rng)
         if block.present is not None:
@@ -88,6 +89,15 @@ def concatenated_sample(
         # Projections of the views add up to one of all of them side by side.
         return sum(project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts)  # type: ignore[return-value]
     return array_namespace(parts[0]).concat(parts, axis=1)  # (s, sum of columns)
+
+
+def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> Table:
+    """Return prepared rows; those of an array by several threads."""
+    if not isinstance(data, np.ndarray):
+        return preparation(data)
+    starts = range(0, len(data), TILE)
+    parts = list(in_order(lambda start: preparation(data[start : start + TILE]), starts, n_threads))
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> np.ndarray:
