@@ -156,7 +156,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
     max_iter : int, default=2
-        Rounds at most. One round is no guiding at all; the paper takes about ten.
+        Rounds at most. One round is no guiding at all; the paper takes about ten. They learn from 100,000 rows at most,
+        or 100 for each landmark, which the others then follow; with ``basis="subspace"`` from all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None

@@ -32,7 +32,7 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 TILE = 512
 
 # Numbers that are prepared at once: several tiles, because what is called for each view takes time of its own.
-PREPARED = 2**21
+PREPARED = 2**22
 
 # All pairs of this many landmarks show how the views' distances go together.
 LIKENESS_LANDMARKS = 400
