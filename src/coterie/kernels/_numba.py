@@ -67,16 +67,6 @@ def whole_distances(distances, likeness, total):
             total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def squared_norms(rows, norms):
-    """Write every row's squared length to ``norms``."""
-    for i in range(rows.shape[0]):
-        row, total = rows[i], norms.dtype.type(0)
-        for j in range(row.shape[0]):
-            total += row[j] * row[j]
-        norms[i] = total
-
-
 BISECTIONS = 60
 TINY = 1e-30
 

@@ -23,13 +23,6 @@ def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     return np.zeros(shape)
 
 
-def squared_norms(rows: np.ndarray) -> np.ndarray:
-    """Return the rows' squared lengths."""
-    norms = np.empty(len(rows), dtype=rows.dtype)
-    _numba.squared_norms(np.ascontiguousarray(rows), norms)
-    return norms  # (b,)
-
-
 def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> np.ndarray:
     """Turn products x.m into squared distances, in place."""
     _numba.finish_distances(products, row_norms, landmark_norms)
