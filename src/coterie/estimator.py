@@ -52,7 +52,7 @@ from coterie.places import (
 )
 from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress, Stopwatch
-from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, follow, host_block
+from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, embed_rows, host_block
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
@@ -89,7 +89,7 @@ SCALES = (
 PUBLISHED = Scale(np.inf, 600, (8,))
 
 # The rounds learn from so many rows, or so many for each landmark; the others only follow. On MNIST, 23 rows a landmark
-# instead of all (47) change less than a hundredth of the labels, where another seed changes seven hundredths.
+# instead of all (47) lead to labels with an ARI of .993 to those of all, where it is .933 between seeds.
 LEARNED_ROWS = 100_000
 LEARNED_PER_LANDMARK = 100
 
@@ -388,10 +388,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
                 )
             row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
             with progress.stage("assignment"):
-                # Rows that were learned from have been guided already.
-                rows, guides = (training.rows, ()) if learned is graphs.rows else (graphs.rows, row_map.guides)
-                place_rows = partial(follow, guides=guides, basis=row_map.basis, bounds=graphs.graph_map.bounds)
-                asked_labels = self._assign(rows.replace(place_rows), k, asked, rng)
+                guided = training.rows if learned is graphs.rows else None
+                asked_labels = self._assign(embed_rows(graphs.rows, row_map, guided), k, asked, rng)
             with progress.stage("explanation"):
                 self._view_places = view_places(asked_block, asked_labels, row_map, k)
                 self.cluster_agreement_ = cluster_agreement(asked_block, asked_labels, row_map, self._view_places)

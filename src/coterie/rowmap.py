@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable
 
 if TYPE_CHECKING:
+    from coterie.rows import Rows
     from coterie.views import ViewBlock
 
 CONCATENATION = -1  # the number of the view that is all views side by side
@@ -248,7 +249,7 @@ class GraphMap:
         kernels = kernels_of(found.squares)
         with watch("neighbours"):
             bandwidths = [graph.bandwidth for graph in self.graphs]
-            return Block(*kernels.lay_out(found.indices, kernels.gaussian(found.squares, self.bounds, bandwidths)))
+            return Block(found.indices, kernels.gaussian(found.squares, self.bounds, bandwidths))
 
     def _widest(self, search: int) -> int:
         return max(self.graphs[g].n_neighbors for g in self.searches[search])
@@ -399,6 +400,13 @@ def follow(block: Block, guides: Sequence[Guide], basis: Basis, bounds: np.ndarr
     for guide in guides:
         block = guide(block, bounds)
     return unit_embedding(block, basis, bounds)  # (b, k)
+
+
+def embed_rows(rows: Rows, row_map: RowMap, guided: Rows | None) -> Rows:
+    """Return the embedding of the rows of a fit, which are spent; ``guided``: the same rows, guided already."""
+    guides = row_map.guides if guided is None else ()
+    place = partial(follow, guides=guides, basis=row_map.basis, bounds=row_map.graph_map.bounds)  # without landmarks
+    return (rows if guided is None else guided).replace(place)  # (b, k)
 
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:

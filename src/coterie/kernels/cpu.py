@@ -66,11 +66,6 @@ def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float
     return squares
 
 
-def lay_out(indices: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours as the kernels want them: as :func:`smallest` has put them."""
-    return indices, weights
-
-
 def in_order_of_landmarks(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
