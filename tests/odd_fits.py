@@ -20,8 +20,8 @@ from scipy import sparse
 
 import coterie
 from coterie import GuidedCoTraining
-from coterie.landmarks import LANDMARKS
-from coterie.preparation import METRICS, SCALINGS
+from coterie.method.landmarks import LANDMARKS
+from coterie.views.preparation import METRICS, SCALINGS
 
 SOURCE = str(Path(coterie.__file__).parent)
 

@@ -13,7 +13,7 @@ from coterie import GuidedCoTraining
 from coterie.arrays import map_arrays
 from coterie.datasets import load_digit_views, make_views
 from coterie.kernels import cpu, cuda
-from coterie.landmarks import kmedoids
+from coterie.method.landmarks import kmedoids
 from coterie.rows.memory import ROWS_PER_RUN
 
 # Fits that between them take every path on which sums are made and numbers are drawn.

@@ -6,13 +6,13 @@ from odd_fits import WARNINGS
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
-from coterie.assignment import fit_centroids
-from coterie.cotraining import CoTrainingSettings, cotrain
 from coterie.datasets import load_digit_views, make_views
+from coterie.method.assignment import fit_centroids
+from coterie.method.cotraining import CoTrainingSettings, cotrain
+from coterie.method.rowmap import Block
+from coterie.method.spectra import consensus, graph_spectrum
 from coterie.metrics import clustering_accuracy
-from coterie.rowmap import Block
 from coterie.rows.memory import MemoryRows
-from coterie.spectra import consensus, graph_spectrum
 from coterie.validation import must_be_finite
 
 # How far a float32 fit may be from the same fit in float64: cosines between rows of the embedding, on average and for

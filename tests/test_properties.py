@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.kernels import cpu
-from coterie.preparation import column_moments, prepare
-from coterie.spectra import consensus, largest_eigenpairs, occupied_eigenpairs
+from coterie.method.spectra import consensus, largest_eigenpairs, occupied_eigenpairs
+from coterie.views.preparation import column_moments, prepare
 
 
 @settings(max_examples=200)

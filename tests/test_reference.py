@@ -66,7 +66,7 @@ def test_float32_stays_close_to_float64(seed):
 
 def augmented_rows(model, views):
     """U* at every row, from the fitted map."""
-    from coterie.views import as_views
+    from coterie.views.tables import as_views
 
     row_map = model._row_map
     bounds = row_map.graph_map.bounds
@@ -78,7 +78,7 @@ def augmented_rows(model, views):
 
 def test_theorem_1(rng):
     """U* beats every competitor on Eq. (6), and is the SVD of the stacked bases."""
-    from coterie.spectra import consensus
+    from coterie.method.spectra import consensus
 
     n, k = 80, 3
     bases = [np.linalg.qr(rng.standard_normal((n, k)))[0] for _ in range(4)]

@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import __version__
 from coterie.arrays import array_namespace, to_host
-from coterie.assignment import Census, Prediction, assign, count_clusters, fit_centroids, merge_censuses
-from coterie.cotraining import (
+from coterie.method.assignment import Census, Prediction, assign, count_clusters, fit_centroids, merge_censuses
+from coterie.method.cotraining import (
     CONSENSUS_POWER,
     DIFFUSION,
     CoTraining,
@@ -36,11 +36,21 @@ from coterie.cotraining import (
     graph_agreement,
     pairwise_agreement,
 )
-from coterie.explanation import SAMPLE_ROWS as ASKED_ROWS
-from coterie.explanation import ask_views, cluster_agreement, view_places
-from coterie.graphs import build_graphs, lay_out_graphs, median_distance
-from coterie.landmarks import LANDMARKS, candidates, check_landmarks, choose_landmarks, concatenated_sample, sample_size
-from coterie.places import (
+from coterie.method.explanation import SAMPLE_ROWS as ASKED_ROWS
+from coterie.method.explanation import ask_views, cluster_agreement, view_places
+from coterie.method.graphs import build_graphs, lay_out_graphs, median_distance
+from coterie.method.landmarks import (
+    LANDMARKS,
+    candidates,
+    check_landmarks,
+    choose_landmarks,
+    concatenated_sample,
+    sample_size,
+)
+from coterie.method.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, embed_rows, host_block
+from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
+from coterie.method.stability import landmark_stability
+from coterie.placement import (
     RESERVED_BYTES,
     Workplace,
     as_given,
@@ -50,16 +60,13 @@ from coterie.places import (
     rows_of,
     workplace,
 )
-from coterie.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
 from coterie.progress import Progress, Stopwatch
-from coterie.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, embed_rows, host_block
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.selection import KSuggestion, settle_k_max, suggest_from_graphs
-from coterie.stability import landmark_stability
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_bytes, check_choice, check_int, check_real, must_be_finite, per_view, refuse
-from coterie.views import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
+from coterie.views.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
+from coterie.views.tables import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
 
 # What a fit does not always leave behind, and must not be mistaken for its own where an earlier one did.
 LEFT_OVER = ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_", "stability_", "cluster_stability_")

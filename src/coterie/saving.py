@@ -29,10 +29,10 @@ from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
 from coterie.formats.container import Header, ModelFileError, about, read, read_header, refuse, short, write
 from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
-from coterie.preparation import Preparation, Step, squared_norms
-from coterie.rowmap import CONCATENATION, Basis, Graph, GraphMap, Guide, LandmarkRows, RowMap
-from coterie.selection import KSuggestion
-from coterie.views import Shape
+from coterie.method.rowmap import CONCATENATION, Basis, Graph, GraphMap, Guide, LandmarkRows, RowMap
+from coterie.method.selection import KSuggestion
+from coterie.views.preparation import Preparation, Step, squared_norms
+from coterie.views.tables import Shape
 
 __all__ = ["ModelFileError", "describe_file", "load", "save"]
 

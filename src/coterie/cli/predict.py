@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from coterie.assignment import Prediction
+    from coterie.method.assignment import Prediction
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie fit --model` wrote.")]
 

@@ -15,7 +15,7 @@ from coterie.cli.tables import open_files
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from coterie.selection import KSuggestion
+    from coterie.method.selection import KSuggestion
 
 EVIDENCE = ("scores", "agreement", "stability", "separation", "shared", "gap", "consensus_gap")
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from coterie import GuidedCoTraining
-    from coterie.assignment import Prediction
     from coterie.formats import FileTable
+    from coterie.method.assignment import Prediction
 
 # What a file wants of some rows: its columns by name.
 Columns: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"

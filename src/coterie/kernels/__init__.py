@@ -12,7 +12,7 @@ def is_tensor(array: Any) -> bool:
 
 
 def kernels_of(array: Any) -> ModuleType:
-    """Return the kernels for blocks of this kind of array: ``cpu`` for NumPy, ``cuda`` for torch.
+    """Return the kernels for blocks of this kind of array: ``cpu`` for NumPy, ``torch`` for torch.
 
     Examples
     --------
@@ -21,9 +21,9 @@ def kernels_of(array: Any) -> ModuleType:
     'coterie.kernels.cpu'
     """
     if is_tensor(array):
-        from coterie.kernels import cuda
+        from coterie.kernels import torch
 
-        return cuda
+        return torch
     from coterie.kernels import cpu
 
     return cpu

@@ -44,7 +44,7 @@ def finish_distances(products, row_norms, landmark_norms):
 @njit(cache=True, nogil=True)
 def whole_distances(distances, likeness, total):
     """Write squared distances over all views to ``total`` (b x p): those of ``distances`` (V x b x p) that are finite,
-    and what they let expect of the others; see :class:`coterie.likeness.Likeness`, whose table ``likeness`` is.
+    and what they let expect of the others; see :class:`coterie.method.likeness.Likeness`, whose table ``likeness`` is.
     """
     n_views, b, p = distances.shape
     zero, one = distances.dtype.type(0), distances.dtype.type(1)

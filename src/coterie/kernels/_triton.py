@@ -1,4 +1,4 @@
-"""The kernels that a GPU needs fused, in Triton. Only :mod:`coterie.kernels.cuda` imports this module.
+"""The kernels that a GPU needs fused, in Triton. Only :mod:`coterie.kernels.torch` imports this module.
 
 Sums over rows that many threads make at once are kept in whole numbers: their order does not matter, so neither the
 scheduler nor the number of multiprocessors can change an answer.

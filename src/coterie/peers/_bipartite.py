@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.graphs import median_distance
 from coterie.kernels import cpu
-from coterie.preparation import Table
-from coterie.rowmap import TILE, Block, LandmarkRows, squared_distances, squared_norms
+from coterie.method.graphs import median_distance
+from coterie.method.rowmap import TILE, Block, LandmarkRows, squared_distances, squared_norms
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 from coterie.validation import check_choice, check_int, check_real, refuse
+from coterie.views.preparation import Table
 
 BANDWIDTHS = ("mean_squared", "median", "local")
 LANDMARKS = ("kmeans", "random")

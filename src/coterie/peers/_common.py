@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from coterie.assignment import assign, fit_centroids
-from coterie.preparation import Table, prepare
-from coterie.rowmap import check_finite
+from coterie.method.assignment import assign, fit_centroids
+from coterie.method.rowmap import check_finite
 from coterie.rows.memory import MemoryRows
 from coterie.validation import check_int, refuse
-from coterie.views import View, Views, as_views
+from coterie.views.preparation import Table, prepare
+from coterie.views.tables import View, Views, as_views
 
 
 class Peer(ClusterMixin, BaseEstimator):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from coterie.graphs import median_distance
 from coterie.kernels import cpu
-from coterie.preparation import Table
-from coterie.rowmap import LandmarkRows, squared_distances, squared_norms
-from coterie.spectra import top_eigenpairs
+from coterie.method.graphs import median_distance
+from coterie.method.rowmap import LandmarkRows, squared_distances, squared_norms
+from coterie.method.spectra import top_eigenpairs
+from coterie.views.preparation import Table
 
 MAX_ROWS = 10_000
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from coterie.kernels import cpu
+from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, cut, prepared_table
 from coterie.peers._dense import (
     check_row_count,
@@ -16,7 +17,6 @@ from coterie.peers._dense import (
     spectral_embedding,
     top_vectors,
 )
-from coterie.spectra import inverse_roots
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 

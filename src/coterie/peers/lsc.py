@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.method.rowmap import Basis
+from coterie.method.spectra import graph_spectrum, sum_grams
 from coterie.peers._bipartite import (
     check_graph_parameters,
     choose_landmarks,
@@ -14,11 +16,9 @@ from coterie.peers._bipartite import (
     find_bandwidth,
 )
 from coterie.peers._common import Peer, cut, pick_view, prepared_table
-from coterie.preparation import Table
-from coterie.rowmap import Basis
-from coterie.spectra import graph_spectrum, sum_grams
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_int
+from coterie.views.preparation import Table
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kernels import cpu
+from coterie.method.spectra import inverse_roots, top_eigenpairs
 from coterie.peers._bipartite import (
     check_graph_parameters,
     choose_landmarks,
@@ -17,11 +18,10 @@ from coterie.peers._bipartite import (
     find_bandwidth,
 )
 from coterie.peers._common import Peer, cut, prepared_table, side_by_side
-from coterie.preparation import Table
 from coterie.rows import Rows
-from coterie.spectra import inverse_roots, top_eigenpairs
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_int, check_real
+from coterie.views.preparation import Table
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from coterie import __version__
 from coterie.arrays import to_host
 from coterie.kernels import is_tensor
+from coterie.method.selection import relative_gaps
 from coterie.metrics import accuracy_of, ari_of, nmi_of, purity_of
 from coterie.report._colours import PALETTE
 from coterie.report._layout import flat_map
@@ -30,7 +31,6 @@ from coterie.report._portraits import (
 )
 from coterie.report._sample import Outcome, Sample, read_rows, take_sample
 from coterie.report._text import shown
-from coterie.selection import relative_gaps
 from coterie.validation import check_int
 
 VERSION = 1  # of the schema: docs/report.md

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.preparation import Table, column_moments
 from coterie.report._pictures import data_uri, sheet, shrink
 from coterie.report._sample import Sample, read_rows
 from coterie.report._text import shown
-from coterie.views import View
+from coterie.views.preparation import Table, column_moments
+from coterie.views.tables import View
 
 MOST_CLUSTERS = 100  # that are portrayed one by one, the largest first
 CONTRASTS_PER_VIEW = 3  # columns that are named,

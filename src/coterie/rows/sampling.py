@@ -9,8 +9,8 @@ import numpy as np
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
 from coterie.rows.blocks import array_of, count_rows, pick
-from coterie.rows.cuda import CudaRows
 from coterie.rows.memory import MemoryRows
+from coterie.rows.torch import TorchRows
 
 BLOCKS = 64  # of as many rows, for all threads
 
@@ -37,7 +37,7 @@ def sample_rows(rows: Rows, size: int, rng: np.random.Generator, n_threads: int)
         return rows
     known = rows.take(draw_sample(rows.n_rows, size, rng))
     if is_tensor(array_of(known)):
-        return CudaRows([known], n_rows=count_rows(known))
+        return TorchRows([known], n_rows=count_rows(known))
     edges = np.linspace(0, size, min(BLOCKS, size) + 1).astype(int)
     blocks = [pick(known, slice(start, stop)) for start, stop in pairwise(edges)]
     return MemoryRows(blocks, n_rows=size, n_threads=n_threads)

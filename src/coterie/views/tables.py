@@ -14,9 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from coterie.arrays import is_dask, like, to_host
 from coterie.kernels import is_tensor
-from coterie.preparation import Table
-from coterie.rows.cuda import upload
 from coterie.rows.partitions import DaskTable, align_tables, as_dask_table, fetch_rows
+from coterie.rows.torch import upload
+from coterie.views.preparation import Table
 
 # Frames of these libraries are recognised by the module they come from, so that neither need be imported.
 FRAME_LIBRARIES = ("pandas", "polars", "modin")

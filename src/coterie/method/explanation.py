@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.arrays import array_namespace, to_host
-from coterie.assignment import assign
 from coterie.kernels import kernels_of
-from coterie.rowmap import Block, RowMap
+from coterie.method.assignment import assign
+from coterie.method.rowmap import Block, RowMap
 
 # Views are asked about so many rows at most.
 SAMPLE_ROWS = 20_000

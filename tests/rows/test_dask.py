@@ -15,11 +15,11 @@ from coterie import GuidedCoTraining, suggest_k
 from coterie.bench.cluster import received_in
 from coterie.datasets import make_views
 from coterie.metrics import ari
-from coterie.places import partitioned_rows
+from coterie.placement import partitioned_rows
 from coterie.rows.dask import DaskRows, packed
 from coterie.rows.exact import ExactSum
 from coterie.rows.workers import workers_of
-from coterie.views import as_views
+from coterie.views.tables import as_views
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -21,8 +21,9 @@ from itertools import combinations
 import numpy as np
 
 from coterie.arrays import precision_of
-from coterie.assignment import assign, lloyd, qr_centroids
-from coterie.cotraining import (
+from coterie.kernels import cpu
+from coterie.method.assignment import assign, lloyd, qr_centroids
+from coterie.method.cotraining import (
     CONSENSUS_POWER,
     DIFFUSION,
     as_if_complete,
@@ -31,12 +32,11 @@ from coterie.cotraining import (
     first_sums,
     graph_trust,
 )
-from coterie.kernels import cpu
-from coterie.rowmap import CONCATENATION, Basis, Block, GraphMap, host_block, unit_embedding
+from coterie.method.rowmap import CONCATENATION, Basis, Block, GraphMap, host_block, unit_embedding
+from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
-from coterie.seeding import draw_starts, far_apart
-from coterie.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
 
@@ -157,7 +157,7 @@ def suggest_from_graphs(
 ) -> KSuggestion:
     """Rank the numbers of clusters from 2 to k_max by what the graphs of the first round say.
 
-    ``rows`` are blocks of neighbours, as :func:`coterie.graphs.build_graphs` returns them.
+    ``rows`` are blocks of neighbours, as :func:`coterie.method.graphs.build_graphs` returns them.
     """
     drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
     chosen, kept = heard(graph_map.bounds, graph_map.n_landmarks, rng)

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
-from coterie.assignment import assign
-from coterie.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
-from coterie.rowmap import Basis, Block, unit_embedding
+from coterie.method.assignment import assign
+from coterie.method.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
+from coterie.method.rowmap import Basis, Block, unit_embedding
+from coterie.method.selection import best_centroids, keep_landmarks, rand_index, some_graphs
+from coterie.method.spectra import consensus, graph_spectrum, sum_grams
 from coterie.rows.memory import MemoryRows
-from coterie.selection import best_centroids, keep_landmarks, rand_index, some_graphs
-from coterie.spectra import consensus, graph_spectrum, sum_grams
 from coterie.threads import in_order
 
 SAMPLE_ROWS = 4000  # rows that are cut into clusters, and whose neighbours make the graphs

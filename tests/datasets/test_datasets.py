@@ -46,7 +46,7 @@ from coterie.datasets import (
 )
 from coterie.datasets._download import RawFile, Resumable, download
 
-REAL = Path(os.environ.get("COTERIE_DATA") or Path(__file__).parents[1] / ".." / "shared" / "data")
+REAL = Path(os.environ.get("COTERIE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 
 def need_real(name: str) -> Path:

@@ -17,7 +17,7 @@ from coterie.rows import Rows
 from coterie.validation import must_be_finite
 
 if TYPE_CHECKING:
-    from coterie.rowmap import Block
+    from coterie.method.rowmap import Block
 
 HOST = np.empty(0)  # stands for NumPy's arrays
 

@@ -16,14 +16,14 @@ from scipy import sparse
 from coterie.arrays import array_namespace, is_dask, to_host
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
-from coterie.rows.cuda import CudaRows
 from coterie.rows.dask import DaskRows
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.partitions import DaskTable, in_rows, partitions
 from coterie.rows.tasks import Part
+from coterie.rows.torch import TorchRows
 from coterie.rows.work_folder import WorkFolder, open_work_folder
-from coterie.views import RowRange, View, Views, lies_on_gpu
+from coterie.views.tables import RowRange, View, Views, lies_on_gpu
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
@@ -79,7 +79,7 @@ def rows_of(views: Views, size: int | None, n_threads: int) -> Rows:
     if views.on_dask:
         return partitioned_rows(views, size or block_size(views.n_rows))
     if views.device is not None:
-        return CudaRows(row_ranges(views, size or device_block_size(views)), n_rows=views.n_rows)
+        return TorchRows(row_ranges(views, size or device_block_size(views)), n_rows=views.n_rows)
     return MemoryRows(row_ranges(views, size or block_size(views.n_rows)), n_rows=views.n_rows, n_threads=n_threads)
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from coterie.progress import counted
 from coterie.rows.blocks import take_from
-from coterie.rows.couriers import borrowed, send
+from coterie.rows.staging import borrowed, send
 from coterie.threads import in_order
 
 # Blocks of host memory that are on their way at once: while one waits for the card, the next is copied.
 LOADERS = 2
 
 
-class CudaRows:
+class TorchRows:
     """Blocks held as a list of tensors; see :class:`coterie.rows.Rows` for the verbs.
 
     Nothing here is particular to CUDA but the loading: on a CPU the same code runs on CPU tensors.
@@ -28,14 +28,14 @@ class CudaRows:
         self.blocks = blocks
         self.n_rows = n_rows
 
-    def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> CudaRows:
+    def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> TorchRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        return CudaRows(list(self.stream(function, load)), n_rows=self.n_rows)
+        return TorchRows(list(self.stream(function, load)), n_rows=self.n_rows)
 
-    def replace(self, function: Callable[[Any], Any]) -> CudaRows:
+    def replace(self, function: Callable[[Any], Any]) -> TorchRows:
         """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
         waiting, self.blocks = deque(self.blocks), ()
-        return CudaRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
+        return TorchRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""

@@ -6,9 +6,9 @@ from sklearn.metrics import adjusted_rand_score, jaccard_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.rowmap import Block
-from coterie.selection import keep_landmarks
-from coterie.stability import group_means, row_jaccard
+from coterie.method.rowmap import Block
+from coterie.method.selection import keep_landmarks
+from coterie.method.stability import group_means, row_jaccard
 
 
 def fitted(data, k, seed=0, **settings):

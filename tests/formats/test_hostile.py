@@ -23,7 +23,7 @@ from coterie.formats import FormatError, open_table, open_target, open_views
 from coterie.formats.hdf5_heaps import MARK
 from coterie.saving import ModelFileError, describe_file, load
 
-MODEL = Path(__file__).parent / "data" / "model_v1.coterie"
+MODEL = Path(__file__).parents[1] / "data" / "model_v1.coterie"
 
 
 class Bomb:

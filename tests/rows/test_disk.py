@@ -11,7 +11,7 @@ import pytest
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.rowmap import Block
+from coterie.method.rowmap import Block
 from coterie.rows.blocks import read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows

@@ -113,7 +113,7 @@ def folder(library, tmp_path):
 
 
 def manual():
-    return (Path(__file__).parents[1] / "docs" / "command_line.md").read_text()
+    return (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
 
 
 def run(*args, code=0):
@@ -660,7 +660,7 @@ def test_values():
 def examples():
     """Return every command of the manual and of the help, as it stands there."""
     commands = re.findall(r"^\$ (coterie .*)$", manual(), re.MULTILINE)
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
     commands += [line for line in re.findall(r"^\$ (coterie .*)$", readme, re.MULTILINE) if " bench" not in line]
     for name in ("fit", "predict", "suggest-k", "describe", "compare", "convert", None):
         function = next((c.callback for c in app.registered_commands if c.name == name), app.registered_callback)

@@ -9,8 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.preparation import prepare
-from coterie.views import as_views
+from coterie.views.preparation import prepare
+from coterie.views.tables import as_views
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +222,7 @@ def test_choosing_k_on_little_data():
 
 
 def test_many_views_can_be_split():
-    from coterie.selection import split_views
+    from coterie.method.selection import split_views
 
     ways = split_views([[v] for v in range(40)], np.random.default_rng(0))
     assert len(ways) == 3

@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import load_digit_views, make_views
-from coterie.selection import (
+from coterie.method.selection import (
     KSuggestion,
     rand_index,
     relative_gaps,

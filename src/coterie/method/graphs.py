@@ -10,13 +10,13 @@ from scipy import sparse
 
 from coterie.arrays import convert, like, to_host
 from coterie.kernels import is_tensor
-from coterie.preparation import Preparation, Table, squared_norms
+from coterie.method.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows, blank
 from coterie.progress import Stopwatch
-from coterie.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows, blank
+from coterie.views.preparation import Preparation, Table, squared_norms
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
-    from coterie.views import Views
+    from coterie.views.tables import Views
 
 # The median distance is taken over all pairs of this many rows.
 MEDIAN_ROWS = 1000

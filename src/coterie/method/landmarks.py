@@ -10,15 +10,15 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, convert, like, precision_of, to_host
 from coterie.kernels import is_tensor, kernels_of
-from coterie.preparation import Preparation, Table, squared_norms
-from coterie.rowmap import LandmarkRows, squared_distances
-from coterie.rows.cuda import upload
-from coterie.seeding import draw_starts, far_apart
+from coterie.method.rowmap import LandmarkRows, squared_distances
+from coterie.method.seeding import draw_starts, far_apart
+from coterie.rows.torch import upload
 from coterie.threads import in_order
 from coterie.validation import refuse
+from coterie.views.preparation import Preparation, Table, squared_norms
 
 if TYPE_CHECKING:
-    from coterie.views import Views
+    from coterie.views.tables import Views
 
 LANDMARKS = ("kmedoids", "kmedoids++", "random")
 

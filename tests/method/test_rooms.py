@@ -8,18 +8,18 @@ from scipy import sparse
 from scipy.linalg import eigh
 from sklearn.metrics import adjusted_rand_score
 
-from coterie import spectra
-from coterie.assignment import assign, best_of, lloyd, qr_centroids, refine
 from coterie.kernels import cpu as kernels
-from coterie.landmarks import kmedoids
-from coterie.likeness import Likeness, learn_likeness
-from coterie.preparation import prepare
-from coterie.rowmap import whole_distances
+from coterie.method import spectra
+from coterie.method.assignment import assign, best_of, lloyd, qr_centroids, refine
+from coterie.method.landmarks import kmedoids
+from coterie.method.likeness import Likeness, learn_likeness
+from coterie.method.rowmap import whole_distances
+from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.spectra import consensus, graph_spectrum
 from coterie.rows.memory import MemoryRows
-from coterie.seeding import draw_starts, far_apart
-from coterie.spectra import consensus, graph_spectrum
 from coterie.threads import in_order, one_thread_per_block
-from coterie.views import as_views, match_views
+from coterie.views.preparation import prepare
+from coterie.views.tables import as_views, match_views
 
 # -- kernels ------------------------------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ def test_cosine_rows_have_unit_length(rng):
 
 def test_medoid_of_a_group_by_brute_force(rng):
     """The row nearest to the mean has the least sum of squared distances to the others."""
-    from coterie.landmarks import medoids_of_groups
+    from coterie.method.landmarks import medoids_of_groups
 
     rows = rng.standard_normal((60, 3))
     labels = rng.integers(4, size=60).astype(np.int32)

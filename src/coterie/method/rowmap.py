@@ -16,14 +16,14 @@ from scipy import sparse
 from coterie.arrays import array_namespace, like, to_device, to_host
 from coterie.kernels import is_tensor, kernels_of
 from coterie.kernels.cpu import in_order_of_landmarks, row_product
-from coterie.likeness import Likeness, learn_likeness
-from coterie.preparation import Preparation, Table, squared_norms
+from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable
+from coterie.views.preparation import Preparation, Table, squared_norms
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
-    from coterie.views import ViewBlock
+    from coterie.views.tables import ViewBlock
 
 CONCATENATION = -1  # the number of the view that is all views side by side
 LOCAL = 0.0  # the bandwidth that stands for each row's own

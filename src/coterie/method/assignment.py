@@ -11,10 +11,10 @@ from scipy.linalg import qr, svd
 
 from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import is_tensor, kernels_of
+from coterie.method.seeding import draw_starts, far_apart, far_apart_at_once
 from coterie.rows import Rows
 from coterie.rows.blocks import storable
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.seeding import draw_starts, far_apart, far_apart_at_once
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
 
@@ -124,7 +124,7 @@ def best_at_once(sample: Any, draws: np.ndarray) -> Any:
     """Return the centroids of the best of several runs of k-means, all made side by side, as a GPU likes it."""
     import torch
 
-    from coterie.kernels.cuda import squared_distances
+    from coterie.kernels.torch import squared_distances
 
     n_clusters = draws.shape[1]
     centroids = far_apart_at_once(sample, draws)  # (runs, k, c)

@@ -51,7 +51,7 @@ def far_apart_at_once(rows: Any, draws: np.ndarray) -> Any:
     """Return the rows themselves for several runs side by side, as a GPU likes it (runs x count x columns)."""
     import torch
 
-    from coterie.kernels.cuda import squared_distances
+    from coterie.kernels.torch import squared_distances
 
     n_runs, count, _ = draws.shape
     last = len(rows) - 1
