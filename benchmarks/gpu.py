@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from coterie import GuidedCoTraining
-from coterie.kernels import torch as torch_kernels
+from coterie.kernels import torch as kernels
 from coterie.metrics import ari, clustering_accuracy, nmi
 
 DEVICE = "cuda"
@@ -66,9 +66,7 @@ def nearest():
         for precision, tf32 in (("tf32", True), ("float32", False)):
             torch.backends.cuda.matmul.allow_tf32 = tf32
             product = median_seconds(lambda a=rows, b=landmarks: a @ b.T)
-            fused = median_seconds(
-                lambda a=(rows, row_norms, landmarks, norms, 8, precision): torch_kernels.nearest(*a)
-            )
+            fused = median_seconds(lambda a=(rows, row_norms, landmarks, norms, 8, precision): kernels.nearest(*a))
             line |= {f"product_{precision}_s": product, f"fused_{precision}_s": fused}
             line[f"fused_over_product_rate_{precision}"] = product / fused
         whole = torch.empty(n, p, device=DEVICE) if n * p * 4 < 30e9 else None
@@ -78,12 +76,9 @@ def nearest():
         exact = (
             torch.cdist(rows[:4096].double(), landmarks.double()).topk(8, dim=1, largest=False).indices.sort(1).values
         )
-        for precision in torch_kernels.PRECISIONS:
+        for precision in kernels.PRECISIONS:
             found = (
-                torch_kernels.nearest(rows[:4096], row_norms[:4096], landmarks, norms, 8, precision)[0]
-                .long()
-                .sort(1)
-                .values
+                kernels.nearest(rows[:4096], row_norms[:4096], landmarks, norms, 8, precision)[0].long().sort(1).values
             )
             line[f"same_neighbours_{precision}"] = float((found == exact).double().mean())
         lines.append(line)

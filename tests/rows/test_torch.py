@@ -14,7 +14,7 @@ from coterie.rows import couriers
 from coterie.rows.torch import upload
 
 torch = pytest.importorskip("torch")
-from coterie.kernels import torch as torch_kernels  # noqa: E402
+from coterie.kernels import torch as kernels  # noqa: E402
 
 DEVICES = ["torch", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
@@ -70,7 +70,7 @@ def search(rows, landmarks, q, device, row_norms=None, landmark_norms=None, prec
     norms = [(table**2).sum(axis=1, dtype=float) if known is None else known
              for table, known in ((rows, row_norms), (landmarks, landmark_norms))]  # fmt: skip
     tensors = [place(np.asarray(part, dtype=np.float32), device) for part in (rows, norms[0], landmarks, norms[1])]
-    indices, squares = (found.cpu().numpy() for found in torch_kernels.nearest(*tensors, q, precision))
+    indices, squares = (found.cpu().numpy() for found in kernels.nearest(*tensors, q, precision))
     order = np.argsort(indices, axis=1, kind="stable")
     return np.take_along_axis(indices, order, axis=1), np.take_along_axis(squares, order, axis=1)
 
@@ -148,7 +148,7 @@ def test_weights_are_those_of_the_cpu(rng, device, bandwidth):
     squares = np.sort(rng.random((60, 7)), axis=1).astype(np.float32)
     squares[1, 4:], squares[2], squares[3] = np.inf, np.inf, 0
     bounds, bandwidths = np.array([0, 3, 7]), [bandwidth, 0.3]
-    found = torch_kernels.gaussian(place(squares.copy(), device), bounds, bandwidths)
+    found = kernels.gaussian(place(squares.copy(), device), bounds, bandwidths)
     np.testing.assert_allclose(found.cpu(), cpu.gaussian(squares, bounds, bandwidths), rtol=1e-5, atol=1e-6)
 
 
@@ -156,7 +156,7 @@ def test_distances_over_lacking_views_are_those_of_the_cpu(rng, device):
     distances = 4 * rng.random((4, 20, 30)).astype(np.float32)
     distances[rng.random(distances.shape) < 0.5] = np.inf
     likeness = rng.random((4, 4)).astype(np.float32)
-    found = torch_kernels.whole_distances(place(distances, device), place(likeness, device))
+    found = kernels.whole_distances(place(distances, device), place(likeness, device))
     np.testing.assert_allclose(found.cpu(), cpu.whole_distances(distances, likeness), rtol=1e-5)
 
 
@@ -165,24 +165,22 @@ def test_sums_over_rows_are_those_of_the_cpu(rng, device):
     bases = rng.standard_normal((2, 40, 9)).astype(np.float32)
     tensors = (place(indices.astype(np.int16), device), place(weights, device))
     for start, stop in itertools.pairwise(bounds):
-        expected, total = cpu.new_gram(40, weights), torch_kernels.new_gram(40, tensors[1])
+        expected, total = cpu.new_gram(40, weights), kernels.new_gram(40, tensors[1])
         cpu.gram(indices[:, start:stop], weights[:, start:stop], expected)
-        torch_kernels.gram(*(t[:, start:stop] for t in tensors), total)
-        np.testing.assert_allclose(torch_kernels.finish_gram(total).cpu(), cpu.finish_gram(expected), atol=1e-6)
+        kernels.gram(*(t[:, start:stop] for t in tensors), total)
+        np.testing.assert_allclose(kernels.finish_gram(total).cpu(), cpu.finish_gram(expected), atol=1e-6)
     some = place(bases, device)[:, :, :5]  # not in one piece: kernels must not take it for one
     np.testing.assert_allclose(
-        torch_kernels.project(*tensors, bounds, some, False).cpu(),
+        kernels.project(*tensors, bounds, some, False).cpu(),
         cpu.project(indices, weights, bounds, np.ascontiguousarray(bases[:, :, :5]), False),
         rtol=1e-4,
         atol=1e-5,
     )
-    np.testing.assert_array_equal(
-        torch_kernels.known_graphs(tensors[1], bounds).cpu(), cpu.known_graphs(weights, bounds)
-    )
+    np.testing.assert_array_equal(kernels.known_graphs(tensors[1], bounds).cpu(), cpu.known_graphs(weights, bounds))
     rows = rng.standard_normal((10_000, 6)).astype(np.float32)
-    outer, squares, fourths = (torch_kernels.zeros(shape, some) for shape in ((6, 6), (6,), (6,)))
-    torch_kernels.add_outer(place(rows, device), outer)
-    torch_kernels.add_powers(place(rows, device), squares, fourths)
+    outer, squares, fourths = (kernels.zeros(shape, some) for shape in ((6, 6), (6,), (6,)))
+    kernels.add_outer(place(rows, device), outer)
+    kernels.add_powers(place(rows, device), squares, fourths)
     np.testing.assert_allclose(squares.cpu(), (rows.astype(float) ** 2).sum(axis=0))
     np.testing.assert_allclose(fourths.cpu(), (rows.astype(float) ** 4).sum(axis=0))
     np.testing.assert_allclose(outer.cpu(), rows.T.astype(float) @ rows, rtol=1e-5, atol=1e-2)
@@ -195,14 +193,14 @@ def test_rows_are_placed_and_guided_as_on_the_cpu(rng, device, unit):
     rotation = np.asfortranarray(rng.standard_normal((18, 4)).astype(np.float32)).reshape(2, 9, 4)
     anchors = rng.standard_normal((40, 4)).astype(np.float32)
     tensors = (place(indices.astype(np.int16), device), place(weights, device))
-    projected = torch_kernels.project(*tensors, bounds, place(bases, device), unit)
+    projected = kernels.project(*tensors, bounds, place(bases, device), unit)
     np.testing.assert_allclose(projected.cpu(), cpu.project(indices, weights, bounds, bases, unit), atol=1e-5)
     turned = torch.from_numpy(rotation).to(tensors[0].device)  # keeps the strides, which are odd
     ours = (place(bases, device), turned) if unit else (place(bases @ rotation, device), None)
     theirs = (bases, rotation) if unit else (bases @ rotation, None)
-    embedded = torch_kernels.embed(*tensors, bounds, *ours)
+    embedded = kernels.embed(*tensors, bounds, *ours)
     np.testing.assert_allclose(embedded.cpu(), cpu.embed(indices, weights, bounds, *theirs), atol=2e-5)
-    guided = torch_kernels.guide(*tensors, bounds, *ours, place(anchors, device))
+    guided = kernels.guide(*tensors, bounds, *ours, place(anchors, device))
     expected = cpu.guide(indices, weights, bounds, *theirs, anchors)
     np.testing.assert_allclose(guided.cpu(), expected, atol=1e-4)
 
@@ -211,18 +209,18 @@ def test_groups_are_those_of_the_cpu(rng, device):
     rows = rng.standard_normal((500, 4)).astype(np.float32)
     centers = rows[:6].copy()
     for ours, theirs in zip(
-        torch_kernels.assign(place(rows, device), place(centers, device)), cpu.assign(rows, centers), strict=True
+        kernels.assign(place(rows, device), place(centers, device)), cpu.assign(rows, centers), strict=True
     ):
         np.testing.assert_allclose(ours.cpu(), theirs, atol=1e-4)
     labels = cpu.assign(rows, centers)[0]
     sums, counts = np.zeros((6, 4)), np.zeros(6)
     cpu.add_groups(rows, labels, sums, counts)
-    found = torch_kernels.zeros((6, 4), place(rows, device)), torch_kernels.zeros((6,), place(rows, device))
-    torch_kernels.add_groups(place(rows, device), place(labels, device), *found)
+    found = kernels.zeros((6, 4), place(rows, device)), kernels.zeros((6,), place(rows, device))
+    kernels.add_groups(place(rows, device), place(labels, device), *found)
     np.testing.assert_allclose(found[0].cpu(), sums, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(found[1].cpu(), counts)
     means = (sums / counts[:, None]).astype(np.float32)
-    nearest = torch_kernels.nearest_in_group(place(rows, device), place(labels, device), place(means, device), 0.0)
+    nearest = kernels.nearest_in_group(place(rows, device), place(labels, device), place(means, device), 0.0)
     np.testing.assert_array_equal(nearest.cpu(), cpu.nearest_in_group(rows, labels, means, 0.0))
 
 
