@@ -21,7 +21,7 @@ from scipy import sparse
 import coterie
 from coterie import GuidedCoTraining
 from coterie.method.landmarks import LANDMARKS
-from coterie.views.preparation import METRICS, SCALINGS
+from coterie.views import METRICS, SCALINGS
 
 SOURCE = str(Path(coterie.__file__).parent)
 

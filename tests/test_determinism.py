@@ -12,7 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import GuidedCoTraining
 from coterie.arrays import map_arrays
 from coterie.datasets import load_digit_views, make_views
-from coterie.kernels import cpu, cuda
+from coterie.kernels import cpu
+from coterie.kernels import torch as torch_kernels
 from coterie.method.landmarks import kmedoids
 from coterie.rows.memory import ROWS_PER_RUN
 
@@ -127,15 +128,17 @@ def test_kernels_break_ties_alike(rng):
     expected = np.argsort(distances, axis=1, kind="stable")[:, :7]
     ((on_host, _),) = cpu.smallest(distances[None], [7])
     np.testing.assert_array_equal(on_host, np.sort(expected, axis=1))
-    ((sorted_there, _),) = cuda.smallest(torch.as_tensor(distances)[None], [7])
+    ((sorted_there, _),) = torch_kernels.smallest(torch.as_tensor(distances)[None], [7])
     np.testing.assert_array_equal(sorted_there, expected)
-    fused, _ = cuda.nearest(*(torch.as_tensor(part) for part in (rows, own, centers, norms)), 7)
+    fused, _ = torch_kernels.nearest(*(torch.as_tensor(part) for part in (rows, own, centers, norms)), 7)
     np.testing.assert_array_equal(fused, expected)
     labels = rng.integers(5, size=500).astype(np.int32)
     values = rng.integers(4, size=500).astype(np.float64)
     first = [min(np.flatnonzero(labels == g), key=lambda row: (values[row], row)) for g in range(5)]
     np.testing.assert_array_equal(cpu.least_in_group(values, labels, 5), first)
-    np.testing.assert_array_equal(cuda.least_in_group(torch.as_tensor(values), torch.as_tensor(labels), 5), first)
+    np.testing.assert_array_equal(
+        torch_kernels.least_in_group(torch.as_tensor(values), torch.as_tensor(labels), 5), first
+    )
 
 
 def test_medoids_of_twins_are_the_first_ones(rng):

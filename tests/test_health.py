@@ -9,7 +9,7 @@ from coterie import GuidedCoTraining
 from coterie.datasets import load_digit_views, make_views
 from coterie.method.assignment import fit_centroids
 from coterie.method.cotraining import CoTrainingSettings, cotrain
-from coterie.method.rowmap import Block
+from coterie.method.graphs import Block
 from coterie.method.spectra import consensus, graph_spectrum
 from coterie.metrics import clustering_accuracy
 from coterie.rows.memory import MemoryRows

@@ -66,7 +66,7 @@ def test_float32_stays_close_to_float64(seed):
 
 def augmented_rows(model, views):
     """U* at every row, from the fitted map."""
-    from coterie.views.tables import as_views
+    from coterie.views import as_views
 
     row_map = model._row_map
     bounds = row_map.graph_map.bounds

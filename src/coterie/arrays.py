@@ -1,4 +1,7 @@
-"""NumPy arrays and torch tensors under one roof: which functions are theirs, and how to move them."""
+"""NumPy arrays, SciPy's CSR arrays and torch tensors behind one set of functions.
+
+Which library an array belongs to is known here, in :mod:`coterie.kernels` and in :mod:`coterie.rows`, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,81 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
-from coterie.kernels import is_tensor
+from coterie.kernels import is_tensor, kernels_of
 
 Thing = TypeVar("Thing")
 
+CUDA_MEMORY = 2  # DLPack's number for it
+
 __all__ = [
     "array_namespace",
+    "as_device_tensor",
+    "beside",
+    "contiguous",
     "convert",
+    "detached",
+    "device_of",
+    "in_library_of",
+    "is_complex",
     "is_dask",
+    "is_float",
+    "lies_on_gpu",
     "like",
     "map_arrays",
     "power_of_two",
     "precision_of",
+    "scaled",
+    "squared_norms",
     "stack",
+    "take_or_zero",
     "to_device",
     "to_host",
 ]
 
+# -- what an array is ---------------------------------------------------------------------------------------------
+
+
+def precision_of(array: Any) -> str:
+    """Return the name of an array's type, whatever its library."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def is_float(array: Any) -> bool:
+    """Whether an array holds floats, which may be NaN."""
+    return array.is_floating_point() if is_tensor(array) else array.dtype.kind == "f"
+
+
+def is_complex(array: Any) -> bool:
+    """Whether an array holds complex numbers."""
+    return array.is_complex() if is_tensor(array) else array.dtype.kind == "c"
+
+
+def device_of(array: Any) -> str | None:
+    """Return the device of a tensor; None for everything that is not one.
+
+    Examples
+    --------
+    >>> device_of(np.zeros(3)) is None
+    True
+    """
+    return str(array.device) if is_tensor(array) else None
+
+
+def is_dask(table: Any) -> bool:
+    """Whether a table is a Dask collection; Dask itself is not imported to find out."""
+    return type(table).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(table, "compute")
+
+
+def lies_on_gpu(table: Any) -> bool:
+    """Whether an array of any library lies in a GPU's memory."""
+    return hasattr(table, "__dlpack_device__") and table.__dlpack_device__()[0] == CUDA_MEMORY
+
+
+# -- from one library, device or precision to another -------------------------------------------------------------
+
 
 def like(array: Any, other: Any, dtype: Any = None) -> Any:
-    """Return a NumPy array as what ``other`` is, where ``other`` is, and in its precision unless another is given."""
+    """Return a NumPy array in the library and on the device of ``other``, and in its precision unless one is given."""
     if not is_tensor(other):
         return np.ascontiguousarray(array, dtype=dtype or other.dtype)
     import torch
@@ -39,33 +97,12 @@ def like(array: Any, other: Any, dtype: Any = None) -> Any:
 
 
 def convert(array: Any, dtype: Any) -> Any:
-    """Return an array of either kind in another precision, itself where it has that already."""
+    """Return an array in another precision, itself where it has that already."""
     if not is_tensor(array):
         return array.astype(dtype, copy=False)
     import torch
 
     return array.to(getattr(torch, np.dtype(dtype).name))
-
-
-def power_of_two(size: Any) -> Any:
-    """Return the power of two just below each size, 1 for sizes of zero: dividing by it costs no digit.
-
-    Examples
-    --------
-    >>> power_of_two(np.array([0.0, 5.0, 1e-300]))
-    array([1.00000000e+000, 4.00000000e+000, 7.46610895e-301])
-    """
-    return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
-
-
-def precision_of(array: Any) -> str:
-    """Return the name of an array's type, whatever its kind."""
-    return str(array.dtype).removeprefix("torch.")
-
-
-def stack(parts: Sequence[Any]) -> Any:
-    """Return arrays of one kind as one array with one more dimension."""
-    return array_namespace(parts[0]).stack(parts)
 
 
 def to_host(thing: Thing) -> Thing:
@@ -79,15 +116,10 @@ def to_host(thing: Thing) -> Thing:
     return map_arrays(thing, move)
 
 
-def is_dask(table: Any) -> bool:
-    """Whether a table is a Dask collection; Dask itself is not imported to find out."""
-    return type(table).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(table, "compute")
-
-
 def to_device(thing: Thing, device: Any) -> Thing:
     """Return an array, or a dataclass, tuple, list or dict of arrays, with every NumPy array as a tensor on a device.
 
-    Numbers that only the host looks at (row numbers, bounds) stay where they are: they are no arrays of floats.
+    Integers, which only the host reads (row numbers, bounds), stay where they are.
     """
     import torch
 
@@ -101,6 +133,35 @@ def to_device(thing: Thing, device: Any) -> Thing:
     return map_arrays(thing, move)
 
 
+def beside(rows: Any, other: Any) -> Any:
+    """Return rows on the device of ``other``; rows are as they were where both are on the host."""
+    return to_device(rows, other.device) if is_tensor(other) and not is_tensor(rows) else rows
+
+
+def detached(table: Any) -> Any:
+    """Return a tensor without its gradient; everything else as it is."""
+    return table.detach() if is_tensor(table) else table
+
+
+def as_device_tensor(table: Any) -> Any | None:
+    """Return what lies on a GPU (torch, or CuPy and JAX by DLPack) as a tensor where it lies; None for all else."""
+    if not lies_on_gpu(table):
+        return None
+    import torch
+
+    found = table.detach() if is_tensor(table) else torch.from_dlpack(table)
+    return found.float() if found.dtype in (torch.uint16, torch.uint32) else found  # torch cannot index those
+
+
+def in_library_of(given: Any, found: Any) -> Any:
+    """Return rows in the library and on the device of an array that the user passed: torch's, or CuPy's or JAX's."""
+    if is_tensor(given):
+        import torch
+
+        return torch.as_tensor(found, device=given.device)
+    return array_namespace(given).from_dlpack(found) if lies_on_gpu(given) else to_host(found)
+
+
 def map_arrays(thing: Any, function: Callable[[Any], Any]) -> Any:
     """Apply a function to every array inside dataclasses, tuples, lists and dicts."""
     if is_dataclass(thing) and not isinstance(thing, type):
@@ -111,3 +172,61 @@ def map_arrays(thing: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(thing, dict):
         return {name: map_arrays(item, function) for name, item in thing.items()}
     return function(thing)
+
+
+# -- small computations -------------------------------------------------------------------------------------------
+
+
+def power_of_two(size: Any) -> Any:
+    """Return the power of two just below each size, 1 for sizes of zero: dividing by it is exact.
+
+    Examples
+    --------
+    >>> power_of_two(np.array([0.0, 5.0, 1e-300]))
+    array([1.00000000e+000, 4.00000000e+000, 7.46610895e-301])
+    """
+    return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
+
+
+def stack(parts: Sequence[Any]) -> Any:
+    """Return arrays of one library as one array with one more dimension."""
+    return array_namespace(parts[0]).stack(parts)
+
+
+def contiguous(rows: Any) -> Any:
+    """Return a NumPy array in C order; CSR arrays and tensors as they are."""
+    return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
+
+
+def scaled(rows: Any, factor: float) -> Any:
+    """Return rows, which may be sparse, times a number, in their own precision."""
+    return rows * (factor if is_tensor(rows) else rows.dtype.type(factor))
+
+
+def squared_norms(rows: Any) -> Any:
+    """Return the rows' squared lengths."""
+    return kernels_of(rows).squared_norms(rows)  # (b,)
+
+
+def take_or_zero(table: Any, numbers: np.ndarray) -> tuple[Any, Any]:
+    """Return rows of a table by number, zero for those numbered -1, and which of them are not.
+
+    Examples
+    --------
+    >>> take_or_zero(np.array([[1.0], [2.0]]), np.array([1, -1]))
+    (array([[2.],
+           [0.]]), array([ True, False]))
+    """
+    present, d = numbers >= 0, table.shape[1]  # (b,)
+    if is_tensor(table):
+        known = like(present, table, bool)
+        return table[np.maximum(numbers, 0)].masked_fill(~known[:, None], 0), known
+    if sparse.issparse(table) or getattr(table, "is_sparse", False):
+        # One empty row at the end stands for every missing one.
+        empty = sparse.csr_array((1, d), dtype=table.dtype)
+        padded = sparse.vstack([table[numbers[present]], empty], format="csr")
+        order = np.where(present, np.cumsum(present) - 1, padded.shape[0] - 1)
+        return padded[order], present
+    data = np.zeros((len(numbers), d), dtype=table.dtype)
+    data[present] = table[numbers[present]]
+    return data, present

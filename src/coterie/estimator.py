@@ -38,16 +38,24 @@ from coterie.method.cotraining import (
 )
 from coterie.method.explanation import SAMPLE_ROWS as ASKED_ROWS
 from coterie.method.explanation import ask_views, cluster_agreement, view_places
-from coterie.method.graphs import build_graphs, lay_out_graphs, median_distance
+from coterie.method.graphs import (
+    LOCAL,
+    Block,
+    GraphMap,
+    build_graphs,
+    host_block,
+    lay_out_graphs,
+    median_distance,
+)
 from coterie.method.landmarks import (
     LANDMARKS,
-    candidates,
     check_landmarks,
     choose_landmarks,
     concatenated_sample,
+    landmark_candidates,
     sample_size,
 )
-from coterie.method.rowmap import LOCAL, Block, GraphMap, RowMap, check_rows, embed_rows, host_block
+from coterie.method.rowmap import RowMap, embed_rows
 from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.method.stability import landmark_stability
 from coterie.placement import (
@@ -65,8 +73,22 @@ from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_bytes, check_choice, check_int, check_real, must_be_finite, per_view, refuse
-from coterie.views.preparation import METRICS, SCALINGS, Preparation, prepare, within_float_range
-from coterie.views.tables import RawRows, RowRange, Shape, Views, as_views, check_columns, check_overlap, match_views
+from coterie.views import (
+    METRICS,
+    SCALINGS,
+    Preparation,
+    RawRows,
+    RowRange,
+    Shape,
+    Views,
+    as_views,
+    check_columns,
+    check_finite_rows,
+    check_overlap,
+    match_views,
+    prepare,
+    within_float_range,
+)
 
 # What a fit does not always leave behind, and must not be mistaken for its own where an earlier one did.
 LEFT_OVER = ("n_features_in_", "feature_names_in_", "embedding_", "k_suggestion_", "stability_", "cluster_stability_")
@@ -724,7 +746,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         for view, block, scaling, metric in zip(sample, blocks, scalings, metrics, strict=True):
             check_choice(owner, "scaling", scaling, SCALINGS)
             check_choice(owner, "metric", metric, METRICS)
-            check_rows(view.name, block.data, block.present, numbers)
+            check_finite_rows(view.name, block.data, block.present, numbers)
             settings = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
             jobs.append(partial(prepare, block.known(), n_clusters=k, dtype=dtype, **settings))
         preparations = list(in_order(lambda job: job(), jobs, count_threads(self.n_jobs)))
@@ -739,7 +761,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         rng: np.random.Generator,
     ) -> np.ndarray:
         """Return which rows of the sample are landmarks."""
-        able = candidates(sample.presence(), n_landmarks, rng)
+        able = landmark_candidates(sample.presence(), n_landmarks, rng)
         n_threads = count_threads(self.n_jobs)
         rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, n_threads)  # (s, d)
         chosen = choose_landmarks(rows, n_landmarks, self.landmarks, rng, n_threads)

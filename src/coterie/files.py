@@ -1,4 +1,4 @@
-"""Writing files: each appears whole under its name, or not at all."""
+"""Writing files, each of which appears complete under its name or not at all; and locks between processes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-NAME_LENGTH = 50  # of the target's name, so that what is put around it fits into any file system's limit
+LOCKS = fcntl is not None  # whether files can be locked here
+
+NAME_LENGTH = 50  # of the target's name, so that the unfinished file's fits into any file system's limit
 
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name once all of it is on the disk.
 
-    What is written lies beside the target until then. Whatever is raised meanwhile, Ctrl-C too, removes it and leaves
-    what was there before. A process that is killed can remove nothing: the next one that writes the same target does.
-    Folders on the way are made.
+    The unfinished file lies beside the target until then. Any exception, Ctrl-C too, removes it and leaves what was
+    there before. A process that is killed can remove nothing: the next one that writes the same target does. Missing
+    folders are created.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                if fcntl is None:
+                if not LOCKS:
                     file.close()  # Windows moves no open file
                 os.replace(unfinished, target)  # while the lock is held
             except BaseException:
@@ -68,7 +70,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 raise
     except OSError as error:
         if unfinished is not None and (error.errno is None or error.filename not in (None, unfinished)):
-            raise  # of something else, which was read meanwhile
+            raise  # it is about another file, which was read meanwhile
         raise OSError(error.errno, f"Could not write the file: {error.strerror}", os.fspath(path)) from error
 
 
@@ -79,32 +81,45 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def open_unfinished(target: Path) -> BinaryIO:
-    """Open what will become the target: always the same file, unless somebody else is writing that one now."""
+    """Open the unfinished file of a target: always the same one, unless another process is writing it now."""
     name = f".{target.name[:NAME_LENGTH]}"
     file = take_over(target.with_name(f"{name}.unfinished"))
     return file or open(target.with_name(f"{name}.{secrets.token_hex(6)}.unfinished"), "xb")
 
 
+def lock(file: IO[Any]) -> bool:
+    """Lock an open file against other processes until it is closed; False where that is not possible.
+
+    The lock of a process that is killed ends with it. On Windows, which has no such locks, every file seems free.
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked, or on a file system without locks
+        return False
+    return True
+
+
 def take_over(path: Path) -> BinaryIO | None:
     """Open a file for writing that may be left from a process that was killed; None where it may be in use.
 
-    Whoever writes it holds a lock on it, which ends with the process.
+    Its writer holds a lock on it, which ends with the process.
     """
-    if fcntl is None:
+    if not LOCKS:
         return None
-    # Nothing is cut off before the lock is ours, and a link that somebody else put there is not followed.
+    # Nothing is truncated before the lock is ours, and a link at this name is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         file = open(path, "wb", opener=lambda name, _: os.open(name, flags, 0o666))  # noqa: SIM115 (the caller closes it)
     except OSError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Its writer may have finished in this moment: then it has the target's name by now.
-        if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+        if lock(file) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             file.truncate(0)
             return file
-    except OSError:  # locked, or gone, or on a file system without locks
+    except OSError:  # it is gone
         pass
     file.close()
     return None

@@ -1,4 +1,4 @@
-"""Packages whose names are looked up when they are first used, so that importing them costs next to nothing."""
+"""Importing late: names that are looked up when first used, and packages that only some users have installed."""
 
 from __future__ import annotations
 
@@ -38,3 +38,34 @@ def names_of(package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module of a package that comes with one of Coterie's extras.
+
+    Parameters
+    ----------
+    module : str
+        The module's full name, such as ``"skimage.feature"``.
+    extra : str
+        The extra of Coterie that installs it.
+    purpose : str
+        What needs it, as the subject of the error's sentence.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be imported; the message names the package and the extra.
+
+    Examples
+    --------
+    >>> import_extra("json", "files", "Reading JSON").loads("[1]")
+    [1]
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"{purpose} needs {package} ({error}). Install it with: pip install coterie[{extra}]"
+        ) from error

@@ -13,8 +13,8 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import array_namespace, is_dask, to_host
-from coterie.kernels import is_tensor
+from coterie.arrays import device_of, in_library_of, is_dask, lies_on_gpu, to_host
+from coterie.lazy import import_extra
 from coterie.rows import Rows
 from coterie.rows.dask import DaskRows
 from coterie.rows.disk import DiskRows
@@ -23,7 +23,7 @@ from coterie.rows.partitions import DaskTable, in_rows, partitions
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
 from coterie.rows.work_folder import WorkFolder, open_work_folder
-from coterie.views.tables import RowRange, View, Views, lies_on_gpu
+from coterie.views import RowRange, View, Views
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
@@ -160,7 +160,7 @@ def row_bytes(views: Views) -> int:
 
 def device_block_size(views: Views) -> int:
     """Return rows per block on a device: many, but of rows in host memory so few that copies and work overlap."""
-    if all(is_tensor(view.data) for view in views):
+    if all(device_of(view.data) for view in views):
         return DEVICE_BLOCK_ROWS
     return int(np.clip(STREAMED_BYTES // row_bytes(views), 2**13, DEVICE_BLOCK_ROWS))
 
@@ -172,7 +172,7 @@ def place_views(views: Views, device: Any) -> Views:
     """
     if views.on_dask:
         return place_partitions(views, device)
-    homes = {str(view.data.device) for view in views if is_tensor(view.data)}
+    homes = {home for view in views if (home := device_of(view.data))}
     if len(homes) > 1:
         raise ValueError(f"The views lie on different devices: {', '.join(sorted(homes))}. Bring them to one of them.")
     if device == "auto":
@@ -198,10 +198,7 @@ def place_partitions(views: Views, device: Any) -> Views:
 
 def check_device(device: Any) -> str:
     """Return the name of a device that torch can work on."""
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        raise ImportError('device="cuda" needs torch and triton: pip install coterie[gpu].') from error
+    torch = import_extra("torch", "gpu", f"device={device!r}")
     try:
         torch.zeros(1, device="cpu" if device == "torch" else device)
     except (RuntimeError, AssertionError) as error:
@@ -215,14 +212,7 @@ def as_given(found: Any, X: Any) -> Any:
     tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
     if any(map(is_dask, tables)):
         return found
-    given = next((table for table in tables if is_tensor(table) or lies_on_gpu(table)), None)
-    if given is None:
-        return to_host(found)
-    if is_tensor(given):
-        import torch
-
-        return torch.as_tensor(found, device=given.device)
-    return array_namespace(given).from_dlpack(found)
+    return in_library_of(next((table for table in tables if device_of(table) or lies_on_gpu(table)), None), found)
 
 
 @contextmanager

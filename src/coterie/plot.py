@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from coterie.lazy import import_extra
 from coterie.report._colours import PALETTE, RAMP, colour_of, shape_of
 from coterie.report._describe import (
     Classes,
@@ -362,10 +363,7 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
     """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Plots need matplotlib: pip install coterie[plot]") from error
+    plt = import_extra("matplotlib.pyplot", "plot", "Plotting")
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

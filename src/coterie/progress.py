@@ -1,4 +1,4 @@
-"""Telling how a fit goes: a line per stage and round, and the time each took."""
+"""How far the work is: lines and timings of a fit's stages, and bars on a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TextIO, TypeVar
+from types import TracebackType
+from typing import Any, TextIO, TypeVar
 
 Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BEFORE_BAR = 1.0  # work that ends sooner gets no bar
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 _counter: ContextVar[Callable[[int, int], None] | None] = ContextVar("counter", default=None)
@@ -21,7 +23,7 @@ _counter: ContextVar[Callable[[int, int], None] | None] = ContextVar("counter", 
 def listening(listener: Callable[[str], None], counter: Callable[[int, int], None] | None = None) -> Iterator[None]:
     """Call ``listener`` with the name of every stage that begins inside, in whichever fit.
 
-    ``counter`` hears, of every pass over the rows, how many of them are done and how many there are.
+    ``counter`` is called during every pass over the rows with the number of rows done and of all rows.
 
     Examples
     --------
@@ -38,7 +40,7 @@ def listening(listener: Callable[[str], None], counter: Callable[[int, int], Non
 
 
 def counted(results: Iterable[Result], n_blocks: int, n_rows: int) -> Iterator[Result]:
-    """Yield the results of blocks that are alike in size, and tell whoever listens how many rows are done.
+    """Yield the results of blocks of about equal size, and tell the current counter how many rows are done.
 
     Examples
     --------
@@ -70,45 +72,45 @@ class Stopwatch:
     """
 
     def __init__(self) -> None:
-        self._spent: list[tuple[str, float]] = []  # appending is safe between threads
+        self._measured: list[tuple[str, float]] = []  # appending is safe between threads
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         """Time what happens inside."""
         started = time.perf_counter()
         yield
-        self._spent.append((name, time.perf_counter() - started))
+        self._measured.append((name, time.perf_counter() - started))
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds by name."""
         total: dict[str, float] = {}
-        for name, seconds in self._spent:
+        for name, seconds in self._measured:
             total[name] = total.get(name, 0.0) + seconds
         return total
 
 
 class PassClock:
-    """Turns counts of rows into words, every few seconds of a pass."""
+    """Turns counts of rows into a line, every few seconds of a pass."""
 
     def __init__(self) -> None:
         self._done = 0
-        self._begun = self._said = time.perf_counter()
+        self._started = self._last_line = time.perf_counter()
 
     def count(self, done: int, n_rows: int) -> str | None:
-        """Return how far the pass is, its rate and the time left; None if that was said a moment ago."""
+        """Return the rows done, the rate and the time left as a line; None if the last one was a moment ago."""
         now = time.perf_counter()
         if done <= self._done:  # another pass
-            self._begun = self._said = now
+            self._started = self._last_line = now
         self._done = done
-        if now - self._said < SECONDS_BETWEEN_LINES or done == n_rows:
+        if now - self._last_line < SECONDS_BETWEEN_LINES or done == n_rows:
             return None
-        self._said = now
-        rate = done / (now - self._begun)
+        self._last_line = now
+        rate = done / (now - self._started)
         return f"{done:,} of {n_rows:,} rows, {rate:,.0f} a second, {(n_rows - done) / rate:.0f} s left"
 
 
 class Progress:
-    """Times the stages of a fit, and says so as they end if ``verbose``."""
+    """Times the stages of a fit, and writes a line as each ends if ``verbose``."""
 
     def __init__(self, verbose: bool | int, stream: TextIO | None = None) -> None:
         self.verbose = bool(verbose)
@@ -130,7 +132,7 @@ class Progress:
 
     @contextmanager
     def _telling(self, stage: str) -> Iterator[None]:
-        """Say now and then how far a long pass over the rows is."""
+        """Write a line now and then during a long pass over the rows."""
         if not self.verbose:
             yield
             return
@@ -156,10 +158,77 @@ class Progress:
             stream.flush()
 
     def add(self, stage: str, watch: Stopwatch, n_threads: int) -> None:
-        """Break a stage down into what its threads did, as seconds of wall time."""
+        """Add the parts of a stage, from the seconds of its threads, as wall time."""
         for name, seconds in watch.seconds().items():
             self.timings[f"{stage}: {name}"] = seconds / n_threads
 
     def finish(self) -> dict[str, float]:
         """Return the seconds per stage, and in all."""
         return {**self.timings, "total": time.perf_counter() - self._started}
+
+
+# -- bars on a terminal -------------------------------------------------------------------------------------------
+
+
+class Bar:
+    """A progress bar on stderr, shown only on a terminal and only after a second.
+
+    Parameters
+    ----------
+    title : str
+        What is being done.
+    total : int or None
+        How much there is to do; None where that is not known.
+    enabled : bool
+        False never shows anything.
+
+    Examples
+    --------
+    >>> with Bar("HOG", total=3) as bar:
+    ...     for _ in range(3):
+    ...         bar.advance()
+    """
+
+    def __init__(self, title: str, total: int | None = None, enabled: bool = True) -> None:
+        self.title = title
+        self.total = total
+        self.enabled = enabled and sys.stderr is not None and sys.stderr.isatty()
+        self.done = 0
+        self._started = time.perf_counter()
+        self._rich: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def advance(self, amount: int = 1) -> None:
+        """Add to the amount that is done."""
+        self.done += amount
+        if not self.enabled:
+            return
+        if self._rich is None and time.perf_counter() - self._started > SECONDS_BEFORE_BAR:
+            self._show()
+        if self._rich is not None:
+            self._rich.update(self._task, completed=self.done)
+
+    def _show(self) -> None:
+        self._rich = rich_bars()
+        self._task = self._rich.add_task(self.title, total=self.total)
+        self._rich.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+
+def rich_bars(*columns: Any) -> Any:
+    """Return rich's progress display on stderr, which disappears when it ends; by default with rich's own columns."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)

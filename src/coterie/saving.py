@@ -25,14 +25,15 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import __version__
-from coterie.arrays import to_host
+from coterie.arrays import squared_norms, to_host
 from coterie.estimator import GuidedCoTraining
 from coterie.formats.container import Header, ModelFileError, about, read, read_header, refuse, short, write
 from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
-from coterie.method.rowmap import CONCATENATION, Basis, Graph, GraphMap, Guide, LandmarkRows, RowMap
+from coterie.method.distances import LandmarkRows
+from coterie.method.graphs import CONCATENATION, Graph, GraphMap
+from coterie.method.rowmap import Basis, Guide, RowMap
 from coterie.method.selection import KSuggestion
-from coterie.views.preparation import Preparation, Step, squared_norms
-from coterie.views.tables import Shape
+from coterie.views import Preparation, Shape, Step
 
 __all__ = ["ModelFileError", "describe_file", "load", "save"]
 

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coterie.features as features
 from coterie.features import LSA, _gist, gist, hog, image_views, lsa
-from coterie.features._bar import Bar
 from coterie.features._images import resampling, resize
-from coterie.features._optional import optional
+from coterie.lazy import import_extra
+from coterie.progress import Bar
 
 
 def grating(cycles_per_pixel: float, degrees: float, side: int = 32) -> np.ndarray:
@@ -63,8 +63,8 @@ def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delitem(sys.modules, "skimage.feature", raising=False)
     with pytest.raises(ImportError, match=r"'skimage'.*pip install coterie\[features\]"):
         hog(np.zeros((1, 16, 16)))
-    with pytest.raises(ImportError, match=r"pip install coterie\[datasets\]"):
-        optional("no_such_library", "datasets")
+    with pytest.raises(ImportError, match=r"^Reading needs no_such_library .*pip install coterie\[datasets\]$"):
+        import_extra("no_such_library", "datasets", "Reading")
 
 
 class TestImages:

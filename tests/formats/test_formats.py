@@ -780,7 +780,7 @@ def test_rows_are_matched_by_id(tmp_path):
 
 
 def test_matched_rows_fit_a_view(tmp_path):
-    from coterie.views.tables import View
+    from coterie.views import View
 
     tables = frames(tmp_path, a=["p", "q", "r"], b=["r", "s", "p"])
     _, positions = match_rows(tables)

@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score, jaccard_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.method.rowmap import Block
+from coterie.method.graphs import Block
 from coterie.method.selection import keep_landmarks
 from coterie.method.stability import group_means, row_jaccard
 

@@ -16,10 +16,10 @@ from coterie.bench.cluster import received_in
 from coterie.datasets import make_views
 from coterie.metrics import ari
 from coterie.placement import partitioned_rows
-from coterie.rows.dask import DaskRows, packed
+from coterie.rows.dask import DaskRows, serialised
 from coterie.rows.exact import ExactSum
 from coterie.rows.workers import workers_of
-from coterie.views.tables import as_views
+from coterie.views import as_views
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -329,7 +329,7 @@ def test_nothing_large_is_sent_along(tables):
     send = DaskRows._send
 
     def weigh(self, thing):
-        sent[len(sent)] = len(packed(thing))
+        sent[len(sent)] = len(serialised(thing))
         return send(self, thing)
 
     with pytest.MonkeyPatch.context() as patch, dask.config.set(scheduler="synchronous"):

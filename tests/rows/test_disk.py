@@ -11,7 +11,7 @@ import pytest
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.method.rowmap import Block
+from coterie.method.graphs import Block
 from coterie.rows.blocks import read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
@@ -111,24 +111,24 @@ def test_the_number_of_clusters_is_found_in_files_too(tmp_path, views):
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 7, 12, 20, 40])
-def test_a_job_that_failed_is_taken_up(tmp_path, views, in_memory, monkeypatch, stop_after):
+def test_a_job_that_failed_is_resumed(tmp_path, views, in_memory, monkeypatch, stop_after):
     """Whatever has been written when a job ends, the next call goes on from there."""
     import coterie.rows.disk as disk
     import coterie.rows.work_folder as work_folder
 
     writes = 0
-    save = work_folder.save
+    write_result = work_folder.write_result
 
-    def save_or_stop(path, value):
+    def write_or_stop(path, value):
         nonlocal writes
         writes += 1
         if writes > stop_after:
             raise KeyboardInterrupt
-        save(path, value)
+        write_result(path, value)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "save", save_or_stop)
-        patch.setattr(work_folder, "save", save_or_stop)
+        patch.setattr(disk, "write_result", write_or_stop)
+        patch.setattr(work_folder, "write_result", write_or_stop)
         with pytest.raises(KeyboardInterrupt):
             model(work_dir=tmp_path).fit(views)
     assert (tmp_path / "job.json").exists()
@@ -149,7 +149,7 @@ def count_files(folder):
     return sum(len(files) for _, _, files in os.walk(folder))
 
 
-def test_a_killed_process_is_taken_up(tmp_path, views):
+def test_a_killed_process_is_resumed(tmp_path, views):
     """Killed at no particular moments, a job ends as it would have."""
     for name, view in zip("ab", views, strict=False):
         np.save(tmp_path / f"{name}.npy", view)

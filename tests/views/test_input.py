@@ -9,8 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.views.preparation import prepare
-from coterie.views.tables import as_views
+from coterie.views import as_views, prepare
 
 
 @pytest.fixture(scope="module")

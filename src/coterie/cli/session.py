@@ -176,10 +176,10 @@ class Voice:
             return
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        from coterie.progress import listening
+        from coterie.progress import listening, rich_bars
 
         columns = (TextColumn("{task.fields[rate]}"), TimeRemainingColumn(compact=True), TimeElapsedColumn())
-        with self._shown(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *columns) as shown:
+        with rich_bars(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *columns) as shown:
             stages = shown.add_task(what, total=None, rate="")
             rows = shown.add_task("", total=None, rate="", visible=False)
 
@@ -205,16 +205,12 @@ class Voice:
             return
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+        from coterie.progress import rich_bars
+
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with self._shown(*columns) as shown:
+        with rich_bars(*columns) as shown:
             task = shown.add_task(what, total=total)
             yield lambda done, words: shown.update(task, completed=done, description=words)
-
-    def _shown(self, *columns: Any) -> Any:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def console() -> Console:

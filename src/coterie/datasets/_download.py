@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coterie.features._bar import Bar
-from coterie.features._optional import optional
 from coterie.files import write_text
+from coterie.lazy import import_extra
+from coterie.progress import Bar
 
 CHUNK = 1 << 16  # bytes; what is lost at most when a download is interrupted
 TIMEOUT = (10, 60)  # seconds to connect, and to wait for the next bytes
@@ -67,7 +67,7 @@ def download(raw: RawFile, folder: Path, *, base_url: str | None = None, progres
     DownloadError
         If it cannot be had, or is not what its checksum says.
     """
-    pooch = optional("pooch", "datasets")
+    pooch = import_extra("pooch", "datasets", "Downloading data sets")
     path = folder / raw.name
     url = raw.address(base_url)
     known = raw.sha256 or recorded_hash(path)
@@ -111,7 +111,7 @@ class Resumable:
 
     def __call__(self, url: str, output_file: Any, pooch: Any, check_only: bool = False) -> None:
         """Download a file, as pooch asks for it."""
-        requests = optional("requests", "datasets")
+        requests = import_extra("requests", "datasets", "Downloading data sets")
         have = self.part.stat().st_size if self.part.exists() else 0
         with self._request(requests, url, have) as answer:
             if have and answer.status_code == OUT_OF_RANGE:

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from coterie.features._optional import optional
+from coterie.lazy import import_extra
 
 VARIABLE = "COTERIE_DATA"
 
@@ -25,7 +25,7 @@ def find_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 def platform_cache() -> Path:
     """Return the folder that this system has for Coterie's cache."""
-    return Path(optional("pooch", "datasets").os_cache("coterie"))
+    return Path(import_extra("pooch", "datasets", "Downloading data sets").os_cache("coterie"))
 
 
 def writable_home(home: Path) -> Path:

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from coterie.features._bar import Bar
 from coterie.features._images import as_images, resize
+from coterie.progress import Bar
 from coterie.threads import count_threads, in_order, one_thread_per_block
 
 VERSION = 1  # part of the names of cached files: raise it when the numbers change

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coterie.features._bar import Bar
 from coterie.features._images import as_images
-from coterie.features._optional import optional
+from coterie.lazy import import_extra
+from coterie.progress import Bar
 from coterie.validation import check_choice
 
 VERSION = 1  # part of the names of cached files: raise it when the numbers change
@@ -80,7 +80,7 @@ def hog(
             f"The 'pixels_per_cell' parameter of hog must be between 1 and {side // CELLS}, so "
             f"that {CELLS} cells fit into {side} pixels. Got {cell!r} instead."
         )
-    one = optional("skimage.feature", "features").hog
+    one = import_extra("skimage.feature", "features", "HOG").hog
     with Bar("HOG", len(images), progress) as bar:
         rows = [_one(one, image, cell, block_norm, bar) for image in images]
     if not rows:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
+
+from coterie.lazy import import_extra
 
 
 class FormatError(ValueError):
@@ -63,8 +64,4 @@ def package(module: str, purpose: str) -> Any:
     >>> package("json", "Reading json").loads("[1]")
     [1]
     """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        name = module.partition(".")[0]
-        raise ImportError(f"{purpose} needs {name} ({error}): pip install coterie[files]") from error
+    return import_extra(module, "files", purpose)

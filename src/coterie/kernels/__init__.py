@@ -1,4 +1,4 @@
-"""What is done to a block of rows: the same few functions for NumPy arrays and for torch tensors."""
+"""The work on a block of rows: the same few functions for NumPy arrays and for torch tensors."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a CPU does that is not a product, in numba. :mod:`coterie.kernels.cpu` makes the arrays that these write to.
+"""The CPU's work besides products, in numba. :mod:`coterie.kernels.cpu` allocates the arrays that these write to.
 
-Every function works on one block of rows, in one thread, without the interpreter's lock; the rooms above run
-several blocks at once. A row's result depends on that row alone, never on its neighbours in the block:
-that is what makes prediction exact and answers independent of the number of threads.
+Every function works on one block of rows, in one thread, without the interpreter's lock; several blocks run at once.
+A row's result depends on that row alone, never on the others of its block: that is what makes prediction exact and
+answers independent of the number of threads.
 
 Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
-``indices`` and ``weights``. A row that a graph does not know (its view is missing there) has weight zero.
+``indices`` and ``weights``. A row that lacks a graph's view has weight zero there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from coterie.kernels._vectors import LANES, WORD, add_rows, add_square_gaps, count_bits, first_bit, within
+from coterie.kernels._vectors import LANES, WORD_BITS, add_rows, add_square_gaps, count_bits, first_bit, within
 
 # Sums may be reordered for speed, but NaN and infinity keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def level(data, center, scale, rows):
     """Write (x - center) * scale, column by column, of values of any type to ``rows``."""
     for i in range(data.shape[0]):
@@ -31,8 +31,8 @@ def level(data, center, scale, rows):
 def finish_distances(products, row_norms, landmark_norms):
     """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero.
 
-    Not in that order: where x is near to m both differences are exact, and their small sum shows no rounding. Hence
-    nothing is reordered for speed here.
+    Computed as (|x|^2 - x.m) + (|m|^2 - x.m): where x is near m both differences are exact, so their small sum is not
+    swamped by rounding. For the same reason nothing is reordered for speed here.
     """
     zero = products.dtype.type(0)  # a plain 0 would make float64 of everything
     for i in range(products.shape[0]):
@@ -42,9 +42,11 @@ def finish_distances(products, row_norms, landmark_norms):
 
 
 @njit(cache=True, nogil=True)
-def whole_distances(distances, likeness, total):
-    """Write squared distances over all views to ``total`` (b x p): those of ``distances`` (V x b x p) that are finite,
-    and what they let expect of the others; see :class:`coterie.method.likeness.Likeness`, whose table ``likeness`` is.
+def impute_distances(distances, likeness, total):
+    """Write squared distances over all views to ``total`` (b x p).
+
+    ``distances`` (V x b x p) are infinite where a row or landmark lacks a view. Missing distances are imputed from the
+    views that both have; ``likeness`` is the table of a :class:`coterie.method.likeness.Likeness`.
     """
     n_views, b, p = distances.shape
     zero, one = distances.dtype.type(0), distances.dtype.type(1)
@@ -63,7 +65,7 @@ def whole_distances(distances, likeness, total):
                 else:
                     expected += mean
                     slope += loading
-            # What is lacking is no distance below zero.
+            # An imputed distance is never below zero.
             total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
 
 
@@ -71,7 +73,7 @@ BISECTIONS = 60
 TINY = 1e-30
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def count_within(values, bound):
     """Return how many values are at most ``bound``."""
     count = np.int32(0)
@@ -80,7 +82,7 @@ def count_within(values, bound):
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def bound_of_smallest(values, q, guess):
     """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting.
 
@@ -101,15 +103,15 @@ def bound_of_smallest(values, q, guess):
 
 
 FOLDS = 8
-# Worth it where most groups hold none of the nearest landmarks.
+# Folding pays where most groups hold none of the nearest landmarks.
 GROUPS_PER_NEIGHBOUR = 3
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def fold(values, n_groups, least):
-    """Write the least value of every group to ``least``; what is left of the values stands behind them, unfolded.
+    """Write the least value of every group to ``least``, followed by the values that are in no group.
 
-    Members of a group lie ``n_groups`` apart, so that as many groups as the processor can hold are compared at once.
+    Members of a group lie ``n_groups`` apart, so that several groups are compared by one instruction.
     """
     for group in range(n_groups):
         smallest = values[group]
@@ -121,21 +123,22 @@ def fold(values, n_groups, least):
         least[j - (FOLDS - 1) * n_groups] = values[j]
 
 
-# Ranking more candidates than this would take long: some are left out first.
-MANY = 8 * LANES
-# So many bits of a word are looked at whether they are set or not.
+# Ranking takes quadratic time: of more candidates than this, the q nearest are selected first.
+MOST_CANDIDATES = 8 * LANES
+# The first bits of a word that are written without a branch, whether they are set or not.
 USUAL_BITS = 4
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def smallest(distances, scales, indices, values):
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
-    ``distances`` (V x b x p) are added up over the views. Scales stand side by side, and the neighbours of each in the
-    order of the landmarks: what they add to then lies side by side, too. Among equal distances the first landmark wins.
+    ``distances`` (V x b x p) are added up over the views. Scales stand side by side, and the neighbours of each are
+    sorted by landmark, so that sums over them run through memory in order. Among equal distances the first landmark
+    wins. NaN distances sort last.
 
-    Branches that cannot be foretold would take most of the time. So a bound is found by counting, on the least
-    distances of groups; what lies within is found by comparing 64 at once, and ranked by counting again.
+    Mispredicted branches would take most of the time. So a bound is found by counting, on the least distances of
+    groups; the candidates within it are found by comparing 64 at once, and ranked by counting again.
     """
     n_views, n, p = distances.shape
     q = scales.max()
@@ -146,7 +149,7 @@ def smallest(distances, scales, indices, values):
     ranks = np.empty(p, dtype=np.int32)
     chosen = np.empty(p + 1, dtype=np.int32)
     total = np.empty(p if n_views > 1 else 0, dtype=distances.dtype)
-    bound = distances[0, 0, 0]  # rows are much like the row before: a wrong guess costs time, and changes nothing
+    bound = distances[0, 0, 0]  # the guess is the row before: a wrong one costs time and changes no result
     for i in range(n):
         row = distances[0, i]
         if n_views > 1:
@@ -155,9 +158,9 @@ def smallest(distances, scales, indices, values):
         fold(row, n_groups, least)
         bound = bound_of_smallest(least, q, bound if np.isfinite(bound) else row[0])
         n_near = find_within(row, bound, near)
-        if n_near > MANY:
+        if n_near > MOST_CANDIDATES:
             n_near = first_candidates(row, near, n_near, q)
-        if n_near < q:  # distances that are no numbers must not lead astray; whoever made them will be told
+        if n_near < q:  # too few distances are numbers; the stage that made them raises an error later
             near[:q] = np.arange(q)
             n_near = q
         rank_candidates(row, near, n_near, able, ranks)
@@ -173,9 +176,9 @@ def smallest(distances, scales, indices, values):
             start += scale
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def add_views(distances, i, total):
-    """Write the sum of row i of all views, of which there are two at least, to ``total``."""
+    """Write the sum of row i over two views or more to ``total``."""
     for j in range(total.shape[0]):
         total[j] = distances[0, i, j] + distances[1, i, j]
     for v in range(2, distances.shape[0]):
@@ -187,12 +190,12 @@ def add_views(distances, i, total):
 def find_within(row, bound, near):
     """Write the numbers of the values within ``bound`` to ``near``, ascending, and return how many there are."""
     p = row.shape[0]
-    whole = p // WORD * WORD if p >= WORD else 0
+    whole = p // WORD_BITS * WORD_BITS if p >= WORD_BITS else 0
     found = 0
-    for start in range(0, whole, WORD):
+    for start in range(0, whole, WORD_BITS):
         found = write_bits(within(row, start, bound), start, near, found)
-    if 0 < whole < p:  # the last 64 values, without those that were looked at before
-        rest = within(row, p - WORD, bound) >> np.uint64(WORD - (p - whole))
+    if 0 < whole < p:  # the last 64 values, without those that were compared before
+        rest = within(row, p - WORD_BITS, bound) >> np.uint64(WORD_BITS - (p - whole))
         return write_bits(rest, whole, near, found)
     for j in range(whole, p):
         near[found] = j
@@ -202,9 +205,9 @@ def find_within(row, bound, near):
 
 @njit(cache=True, nogil=True)
 def write_bits(word, start, near, found):
-    """Write the numbers of a word's bits, counted from ``start``, to ``near[found:]``; return what it holds then."""
+    """Write the numbers of a word's set bits, counted from ``start``, to ``near[found:]``; return the new count."""
     left, at = word, found
-    for _ in range(USUAL_BITS):  # without a branch: what is too much is written over
+    for _ in range(USUAL_BITS):  # without a branch: what is not set is overwritten
         near[at] = start + np.int64(first_bit(left))
         left &= left - np.uint64(1)
         at += 1
@@ -215,13 +218,13 @@ def write_bits(word, start, near, found):
     return found + np.int64(count_bits(word))
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def rank_candidates(row, near, n_near, able, ranks):
     """Write the candidates' distances to ``able``, and how many come before each of them to ``ranks``.
 
     A candidate comes before another if it is nearer, or as near and stands before it.
     """
-    filled = -(-n_near // LANES) * LANES  # so that no loop has a rest
+    filled = -(-n_near // LANES) * LANES  # no remainder loop
     for c in range(n_near):
         able[c] = row[near[c]]
     for c in range(n_near, filled):
@@ -233,7 +236,7 @@ def rank_candidates(row, near, n_near, able, ranks):
             rank += np.int32(able[t] < own)
         ranks[c] = rank
         total += rank
-    if total < n_near * (n_near - 1) // 2:  # some are as near as others
+    if total < n_near * (n_near - 1) // 2:  # there are ties
         for c in range(n_near):
             for t in range(c):
                 ranks[c] += np.int32(able[t] == able[c])
@@ -241,8 +244,8 @@ def rank_candidates(row, near, n_near, able, ranks):
 
 @njit(cache=True, nogil=True)
 def first_candidates(row, near, n_near, q):
-    """Keep the q nearest candidates, in their order, and return their number: among very many, most are alike."""
-    order = np.empty(q, dtype=np.int32)  # places in ``near``, ascending by distance
+    """Keep the q nearest candidates, in their order, and return their number."""
+    order = np.empty(q, dtype=np.int32)  # positions in ``near``, ascending by distance
     for c in range(n_near):
         at = min(c, q)
         while at > 0 and row[near[c]] < row[near[order[at - 1]]]:
@@ -259,7 +262,7 @@ def first_candidates(row, near, n_near, q):
 
 @njit(cache=True, nogil=True)
 def sort_neighbours(indices, weights):
-    """Put each row's neighbours in the order of the landmarks, in place: what they add to then lies side by side."""
+    """Sort each row's neighbours by landmark, in place: sums over them then run through memory in order."""
     for i in range(indices.shape[0]):
         for s in range(1, indices.shape[1]):
             index, weight, at = indices[i, s], weights[i, s], s
@@ -273,9 +276,9 @@ def sort_neighbours(indices, weights):
 def gaussian_exponents(squares, bounds, bandwidths):
     """Turn squared distances d^2 into -d^2 / 2 sigma^2 of the paper's Eq. (1), in place.
 
-    ``bandwidths`` are every graph's sigma; 0 means the row's own: the mean distance to its neighbours. Distances are
-    measured from the nearest one, which changes nothing after the rows are made to sum to one, and keeps a row far from
-    every landmark from losing all its weight to underflow. A neighbour at infinite distance gets no weight.
+    ``bandwidths`` are the graphs' sigmas; 0 stands for the row's own: the mean distance to its neighbours. The nearest
+    distance is subtracted from all: weights that sum to one do not change by it, and a row far from every landmark
+    does not lose all its weight to underflow. A neighbour at infinite distance gets no weight.
     """
     for i in range(squares.shape[0]):
         for g in range(bounds.shape[0] - 1):
@@ -322,8 +325,8 @@ def gram(indices, weights, total):
 
 
 @njit(cache=True, nogil=True)
-def mirror(triangle, whole):
-    """Write a lower triangle, row by row, to both halves of a matrix."""
+def fill_symmetric(triangle, whole):
+    """Write a lower triangle, stored row by row, to both halves of a matrix."""
     at = 0
     for i in range(whole.shape[0]):
         for j in range(i + 1):
@@ -331,11 +334,11 @@ def mirror(triangle, whole):
             at += 1
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def project(indices, weights, bounds, bases, unit, stacked):
     """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
 
-    Columns of ``bases`` (graphs x p x width) from r on are zeros: a multiple of 32 columns can be added at once.
+    Columns of ``bases`` (graphs x p x width) from r on are zeros: 32 columns are added at once.
     """
     n_graphs, _, width = bases.shape
     r = stacked.shape[1] // n_graphs
@@ -350,16 +353,16 @@ def project(indices, weights, bounds, bases, unit, stacked):
                 stacked[i, g * r + t] = row[t] * scale
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def inverse_length(row):
-    """Return what makes a row's length one; 1 for a row of zeros."""
+    """Return one over a row's length; 1 for a row of zeros."""
     square = 0.0
     for t in range(row.shape[0]):
         square += row[t] * row[t]
     return row.dtype.type(1 / np.sqrt(square) if square > 0 else 1.0)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def add_powers(rows, squares, fourths):
     """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
     for i in range(rows.shape[0]):
@@ -371,7 +374,7 @@ def add_powers(rows, squares, fourths):
 
 @njit(cache=True, nogil=True)
 def known_graphs(weights, bounds, known):
-    """Write 1 to ``known`` (block x G) where a graph knows a row, and 0 where the row lacks its view."""
+    """Write 1 to ``known`` (block x G) where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     for i in range(weights.shape[0]):
         for g in range(bounds.shape[0] - 1):
             known[i, g] = 0
@@ -381,7 +384,7 @@ def known_graphs(weights, bounds, known):
                     break
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def embed(indices, weights, bounds, merged, embedding):
     """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x width."""
     n_graphs, _, width = merged.shape
@@ -395,12 +398,12 @@ def embed(indices, weights, bounds, merged, embedding):
             embedding[i, c] = row[c]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def guide(indices, weights, bounds, embedding, anchors, guided):
     """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
 
-    A*_ij = u*_i . anchor_j is clamped at zero. Where nothing would be left, the row keeps its weights. Columns of
-    ``anchors`` (p x width) from k on are zeros, so that no loop has a rest.
+    A*_ij = u*_i . anchor_j is clamped at zero. A row that would lose all its weight keeps what it had. Columns of
+    ``anchors`` (p x width) from k on are zeros, so that no loop has a remainder.
     """
     width = anchors.shape[1]
     own = np.zeros(width, dtype=embedding.dtype)
@@ -423,7 +426,7 @@ def guide(indices, weights, bounds, embedding, anchors, guided):
                     guided[i, s] = weights[i, s]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def unit_rows(embedding):
     """Divide every row by its length, in place; a row of zeros stays as it is."""
     for i in range(embedding.shape[0]):
@@ -436,11 +439,11 @@ def unit_rows(embedding):
                 embedding[i, c] /= length
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def assign(embedding, columns, k, labels, nearest, second):
     """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
 
-    ``columns`` are the k centroids as columns, and others of zeros after them: see :func:`project`.
+    ``columns`` are the k centroids as columns, padded with columns of zeros: see :func:`project`.
     """
     width = columns.shape[1]
     squares = np.empty(width, dtype=columns.dtype)
@@ -469,7 +472,7 @@ def add_groups(rows, labels, sums, counts):
             sums[labels[i], c] += rows[i, c]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
 def distance_to_group(rows, labels, means, distances):
     """Write each row's squared distance to its own group's mean to ``distances``."""
     for i in range(rows.shape[0]):
@@ -480,7 +483,7 @@ def distance_to_group(rows, labels, means, distances):
         distances[i] = total
 
 
-# Floats as two whole numbers: units of 2^-24, and what is left in 2^-52 of a unit. Not a step here may be reordered.
+# A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Nothing here may be reordered.
 UNIT = 2.0**24
 REST_BITS = 52
 REST = 2.0**REST_BITS
@@ -488,8 +491,8 @@ REST_MASK = 2**REST_BITS - 1
 
 
 @njit(cache=True, nogil=True)
-def add_exactly(values, units, rest):
-    """Add floats to sums of whole numbers."""
+def add_floats(values, units, rest):
+    """Add floats to exact sums."""
     for i in range(values.shape[0]):
         scaled = values[i] * UNIT
         whole = np.floor(scaled)
@@ -499,8 +502,8 @@ def add_exactly(values, units, rest):
 
 
 @njit(cache=True, nogil=True)
-def add_whole(more_units, more_rest, units, rest):
-    """Add sums of whole numbers to others."""
+def add_sums(more_units, more_rest, units, rest):
+    """Add exact sums to others."""
     for i in range(units.shape[0]):
         more = rest[i] + more_rest[i]
         units[i] += more_units[i] + (more >> REST_BITS)

@@ -1,10 +1,9 @@
-"""The kernels that a GPU needs fused, in Triton. Only :mod:`coterie.kernels.torch` imports this module.
+"""Fused kernels for a GPU, in Triton. Only :mod:`coterie.kernels.torch` imports this module.
 
-Sums over rows that many threads make at once are kept in whole numbers: their order does not matter, so neither the
-scheduler nor the number of multiprocessors can change an answer.
+Sums over rows that many threads add to are integers: their order does not matter, so neither the scheduler nor the
+number of multiprocessors can change an answer.
 
-Neighbours lie slot by slot (``stride`` apart): threads that work on rows next to each other read numbers next to each
-other.
+Neighbours lie slot by slot (``stride`` apart): threads that work on adjacent rows read adjacent memory.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# Sums of weights are kept as whole multiples of 2^-34: exact for up to 2^29 rows of weight one.
+# Sums of weights are integer multiples of 2^-34: exact for up to 2^29 rows of weight one.
 FIXED_POINT = 2.0**34
 
 
-# Where nothing stands yet among keys, which are smaller.
+# An empty slot among keys: larger than any of them.
 NOTHING = tl.constexpr(2**31 - 1)
 
-# A float32 of this much and up to its double counts in ones: its bits are whole numbers from WHOLE_BITS on.
+# A float32 in [WHOLE, 2 WHOLE) is an integer: its bits count up by one from WHOLE_BITS.
 WHOLE = tl.constexpr(2.0**23)
 WHOLE_BITS = tl.constexpr(0x4B000000)
 
-# Distances are counted from here, and none reaches so near to the end: rounding may make one a little less than zero.
+# Added to distances, which rounding may make a little less than zero; none comes this near to the other end either.
 MARGIN = tl.constexpr(2.0**14)
 
 
@@ -62,7 +61,7 @@ def products_with(
 @triton.jit
 def merge_fours(a1, a2, a3, a4, b1, b2, b3, b4):
     """Return the four smallest of two ascending fours, ascending."""
-    # The smaller ones of opposite places hold them, rising and then falling; two steps put such an order right.
+    # The smaller ones of opposite slots are a bitonic sequence; two steps sort it.
     c1, c2, c3, c4 = tl.minimum(a1, b4), tl.minimum(a2, b3), tl.minimum(a3, b2), tl.minimum(a4, b1)
     d1, d3 = tl.minimum(c1, c3), tl.maximum(c1, c3)
     d2, d4 = tl.minimum(c2, c4), tl.maximum(c2, c4)
@@ -95,13 +94,13 @@ def nearest_kernel(
 ):
     """Product and selection in one: the n x p distances never reach memory.
 
-    Landmark j stands in lane j mod WIDTH. Every lane keeps its four smallest distances, which takes no branches and no
-    word with other lanes; the q nearest are then taken from the lanes' smallest. A lane that gave all four may have had
-    a fifth: such rows, a few in a thousand, are left to ``careful_nearest_kernel``.
+    Landmark j belongs to lane j mod WIDTH. Every lane keeps its four smallest distances, without branches and without
+    exchange between lanes; the q nearest are then taken from the lanes' smallest. A lane all four of which were taken
+    may have had a fifth: such rows, a few in a thousand, are left to ``careful_nearest_kernel``.
 
-    A distance is kept as a whole number of steps of 2^-22 (|x|^2 + max |m|^2), about what float32 can tell, above the
-    BITS that say which of its lane's landmarks it belongs to. No two of a lane are alike then, and of landmarks at the
-    same distance the first is nearest.
+    A key is a distance as an integer, in steps of 2^-22 (|x|^2 + max |m|^2), about the precision of float32, above the
+    BITS that number its lane's landmarks. So no two keys of a lane are equal, and of landmarks at the same distance
+    the first is nearest.
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = row < n
@@ -121,7 +120,7 @@ def nearest_kernel(
         counted = (tl.where(known, norms, 0.0)[None, :] - 2 * products) * steps[:, None] + zero[:, None]
         keys = ((counted.to(tl.int32, bitcast=True) - WHOLE_BITS) << BITS) + (landmark // WIDTH)[None, :]
         keys = tl.where(known[None, :], keys, NOTHING)
-        # Twos first and then fours: fewer steps than one landmark after the other.
+        # Pairs first, then fours: fewer steps than one landmark after the other.
         n1 = tl.reshape(keys, [BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH])
         n2 = tl.full([BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH], NOTHING, tl.int32)
         n1, n2, n3, n4 = tl.reduce((n1, n2, n2, n2), 2, merge_fours)
@@ -153,7 +152,7 @@ def careful_nearest_kernel(
     landmark_norms,  # (p,)
     indices,  # (n, q), out
     squares,  # (n, q), out: |x - m|^2
-    asked,  # rows to look at, if LISTED
+    asked,  # rows to search, if LISTED
     n_asked,  # (1,), if LISTED
     n,
     p,
@@ -168,7 +167,7 @@ def careful_nearest_kernel(
     EVEN: tl.constexpr,  # whether BLOCK_D divides d
     PRECISION: tl.constexpr,
 ):
-    """The same for any q and p, by taking a tile's nearest landmark as long as some row wants it."""
+    """The same for any q and p, by taking a tile's nearest landmark as long as it is among some row's q nearest."""
     slot = tl.arange(0, Q)
     number = tl.arange(0, BLOCK_P)
     n_rows = tl.load(n_asked) if LISTED else n
@@ -204,7 +203,7 @@ def careful_nearest_kernel(
 
 @triton.jit
 def gram_kernel(indices, weights, total, n, p, stride, q, SCALE: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Add sum_i z_i z_i^T of one graph to ``total`` (p x p, whole multiples of 1 / SCALE), lower triangle only."""
+    """Add sum_i z_i z_i^T of one graph to ``total`` (p x p, integer multiples of 1 / SCALE), lower triangle only."""
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = row < n
     for s in range(q):
@@ -269,8 +268,8 @@ def embed_kernel(
     weights,
     bounds,
     bases,  # (G, p, R): W^g, or B^g = W^g R^g where rows are not made unit in between
-    rotation,  # (G, R, K); not looked at unless UNIT
-    anchors,  # (p, K); not looked at unless GUIDE
+    rotation,  # (G, R, K); not read unless UNIT
+    anchors,  # (p, K); not read unless GUIDE
     embedding,  # (n, K), out, unless GUIDE
     guided,  # (n, Q), out, if GUIDE
     n,

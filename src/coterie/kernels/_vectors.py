@@ -1,7 +1,7 @@
-"""What numba cannot say by itself: many numbers as one value, in LLVM's own words, which fit any processor.
+"""Vector instructions that numba does not emit by itself, written in LLVM's own terms so that they fit any processor.
 
-Loops that numba writes are left to LLVM to make vectors of. It does not find a way to keep a sum of rows in registers,
-or to make bits of comparisons: these took most of the time that was not spent on products.
+LLVM vectorises most of numba's loops. It does not keep a sum of rows in registers, nor turn comparisons into bit masks;
+these took most of the time besides products.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-WORD = 64  # comparisons at once
-LANES = 32  # columns at once
+WORD_BITS = 64  # values compared at once
+LANES = 32  # columns added at once
 
-FAST = ("contract", "reassoc")
+SUM_FLAGS = ("contract", "reassoc")
 
 
 @intrinsic
 def within(typing_context, values, start, bound):
-    """Return a word of 64 bits: which of ``values[start : start + 64]``, that must all be there, are <= ``bound``."""
+    """Return a word of 64 bits: which of ``values[start : start + 64]``, all of which must exist, are <= ``bound``."""
 
     def generate(context, builder, signature, arguments):
         array, at, limit = arguments
-        vector = ir.VectorType(context.get_value_type(values.dtype), WORD)
+        vector = ir.VectorType(context.get_value_type(values.dtype), WORD_BITS)
         some = builder.load(pointer(context, builder, values, array, at, vector), align=size_of(values))
-        return builder.bitcast(builder.fcmp_ordered("<=", some, repeated(builder, limit, vector)), ir.IntType(WORD))
+        return builder.bitcast(
+            builder.fcmp_ordered("<=", some, repeated(builder, limit, vector)), ir.IntType(WORD_BITS)
+        )
 
-    must_be_in_one_piece(values)
+    must_be_contiguous(values)
     return types.uint64(values, types.intp, values.dtype), generate
 
 
@@ -67,11 +69,11 @@ def add_rows(typing_context, indices, weights, start, stop, table, column, out):
             number = builder.zext(builder.load(pointer(context, builder, indices, numbers, s)), first.type)
             factor = builder.load(pointer(context, builder, weights, factors, s))
             row = load_row(context, builder, table, rows, number, left, vector)
-            return builder.fmul(repeated(builder, factor, vector), row, flags=FAST)
+            return builder.fmul(repeated(builder, factor, vector), row, flags=SUM_FLAGS)
 
-        return add_up(context, builder, out, sums, left, first, last, more)
+        return add_vectors(context, builder, out, sums, left, first, last, more)
 
-    must_be_in_one_piece(indices, weights, table, out)
+    must_be_contiguous(indices, weights, table, out)
     return types.void(indices, weights, types.intp, types.intp, table, types.intp, out), generate
 
 
@@ -86,23 +88,23 @@ def add_square_gaps(typing_context, values, table, column, out):
         def more(t, vector):
             own = repeated(builder, builder.load(pointer(context, builder, values, numbers, t)), vector)
             gap = builder.fsub(own, load_row(context, builder, table, rows, t, left, vector))
-            return builder.fmul(gap, gap, flags=FAST)
+            return builder.fmul(gap, gap, flags=SUM_FLAGS)
 
-        return add_up(context, builder, out, sums, left, ir.Constant(left.type, 0), count, more)
+        return add_vectors(context, builder, out, sums, left, ir.Constant(left.type, 0), count, more)
 
-    must_be_in_one_piece(values, table, out)
+    must_be_contiguous(values, table, out)
     return types.void(values, table, types.intp, out), generate
 
 
-def add_up(context, builder, out_type, out, column, start, stop, more):
+def add_vectors(context, builder, out_type, out, column, start, stop, more):
     """Add the vectors ``more(s)``, from ``start`` to ``stop``, to 32 numbers of ``out``."""
     vector = ir.VectorType(context.get_value_type(out_type.dtype), LANES)
-    place = pointer(context, builder, out_type, out, column, vector)
+    address = pointer(context, builder, out_type, out, column, vector)
     total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))  # a register, once LLVM is done
-    builder.store(builder.load(place, align=size_of(out_type)), total)
+    builder.store(builder.load(address, align=size_of(out_type)), total)
     with cgutils.for_range_slice(builder, start, stop, ir.Constant(start.type, 1)) as (s, _):
-        builder.store(builder.fadd(builder.load(total), more(s, vector), flags=FAST), total)
-    builder.store(builder.load(total), place, align=size_of(out_type))
+        builder.store(builder.fadd(builder.load(total), more(s, vector), flags=SUM_FLAGS), total)
+    builder.store(builder.load(total), address, align=size_of(out_type))
     return context.get_dummy_value()
 
 
@@ -113,17 +115,17 @@ def load_row(context, builder, table_type, table, number, column, vector):
     return builder.load(pointer(context, builder, table_type, table, at, vector), align=size_of(table_type))
 
 
-def must_be_in_one_piece(*arrays):
-    """Let nothing be compiled for arrays whose numbers do not lie side by side: strides are not looked at here."""
+def must_be_contiguous(*arrays):
+    """Refuse to compile for arrays that are not C-contiguous: strides are ignored here."""
     for array in arrays:
         if array.layout != "C":
-            raise TypingError(f"{array} is not in one piece: copy it with numpy.ascontiguousarray")
+            raise TypingError(f"{array} is not contiguous: copy it with numpy.ascontiguousarray")
 
 
 def pointer(context, builder, array_type, array, at, kind=None):
-    """Return where an array's number ``at`` lies, as the first one of a vector if ``kind`` is one."""
-    place = builder.gep(make_array(array_type)(context, builder, array).data, [at])
-    return place if kind is None else builder.bitcast(place, kind.as_pointer())
+    """Return the address of an array's element ``at``, as that of a vector if ``kind`` is one."""
+    address = builder.gep(make_array(array_type)(context, builder, array).data, [at])
+    return address if kind is None else builder.bitcast(address, kind.as_pointer())
 
 
 def repeated(builder, number, vector):
@@ -134,5 +136,5 @@ def repeated(builder, number, vector):
 
 
 def size_of(array_type):
-    """Return how many bytes a number of an array takes: vectors may begin at any number."""
+    """Return the bytes of an array's element: vectors may begin at any element."""
     return array_type.dtype.bitwidth // 8

@@ -5,22 +5,105 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
 
 from coterie.kernels import _numba
 from coterie.kernels._vectors import LANES
 
-# Graphs are solved one by one, on several threads.
+# Several graphs, runs or parts are worked on one by one, each on a thread of its own.
 BATCHED = False
 
-# Rows whose places in all graphs are worked on at once.
-FEW_ROWS = 512
+# Products with landmarks and the choice of the nearest ones are two steps.
+FUSED = False
+
+# Whether k-means has settled is checked after every pass.
+PASSES_PER_CHECK = 1
+
+# A full reduction of a p x p matrix costs about p / m times this many filters of m columns.
+FILTERS_PER_REDUCTION = 1 / 3
+
+# Rows whose projections on all graphs' bases fit the cache together.
+CACHED_ROWS = 512
+
+# Landmarks are stored a second time, dense and column by column, up to this many numbers: products are faster then.
+DENSE_NUMBERS = 25_000_000
+
+# Types that ``level`` converts on the way; others are converted first.
+LEVELLED = (np.uint8, np.float32, np.float64)
 
 
 def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     """Return float64 zeros where ``like`` is."""
     return np.zeros(shape)
+
+
+def squared_norms(rows: Any) -> np.ndarray:
+    """Return the squared lengths of the rows of an array or a CSR array."""
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
+    return np.einsum("ij,ij->i", rows, rows)  # (b,)
+
+
+def row_sums(rows: Any) -> np.ndarray:
+    """Return the rows' sums in float64."""
+    if sparse.issparse(rows):  # SciPy would add float32 up in float32
+        return np.asarray(rows.astype(np.float64).sum(axis=1)).ravel()  # (b,)
+    return rows.sum(axis=1, dtype=np.float64)  # (b,)
+
+
+def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns' means and standard deviations in float64."""
+    if not sparse.issparse(data):
+        mean = data.mean(axis=0, dtype=np.float64)
+        return mean, data.std(axis=0, dtype=np.float64, mean=mean[None, :])  # (d,), (d,)
+    (n, d), values, columns = data.shape, data.data.astype(np.float64), data.indices
+    mean = np.bincount(columns, values, d) / n
+    # A zero that is not stored lies |mean| from the mean.
+    squares = np.bincount(columns, (values - mean[columns]) ** 2, d)
+    return mean, np.sqrt((squares + (n - np.bincount(columns, minlength=d)) * mean**2) / n)  # (d,), (d,)
+
+
+def median(values: np.ndarray) -> float:
+    """Return the median."""
+    return float(np.median(values))
+
+
+def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
+
+    LAPACK can stop at the largest ones, but where an eigenvalue has a high multiplicity, as in a graph of many
+    components, it may return fewer than were asked for without an error. Then all are computed.
+    """
+    size = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
+    if len(values) < count:
+        values, vectors = eigh(matrix, driver="evd")
+    return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
+
+
+def as_columns(rows: Any) -> Any:
+    """Return rows as columns, in the layout that products are fastest with, unless that would take a lot of memory."""
+    n, d = rows.shape
+    if n * d > DENSE_NUMBERS:
+        return rows.T.tocsr() if sparse.issparse(rows) else rows.T  # (d, n)
+    dense = rows.toarray() if sparse.issparse(rows) else rows
+    return np.ascontiguousarray(dense.T)  # (d, n)
+
+
+def products(rows: Any, columns: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``rows @ columns`` as an array, in ``out`` if there is one; either may be sparse."""
+    if isinstance(rows, np.ndarray):
+        return row_product(rows, columns, out)  # (b, p)
+    found = rows @ columns
+    found = found.toarray() if sparse.issparse(found) else found
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> np.ndarray:
@@ -29,10 +112,10 @@ def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms
     return products
 
 
-def whole_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
-    """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
+def impute_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
+    """Return squared distances over all views, the missing ones imputed; see ``_numba.impute_distances``."""
     total = np.empty_like(distances[0])
-    _numba.whole_distances(distances, likeness, total)
+    _numba.impute_distances(distances, likeness, total)
     return total  # (b, p)
 
 
@@ -49,7 +132,7 @@ def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndar
 
 
 def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return room for landmarks' numbers and something else in the precision of ``like``."""
+    """Return empty arrays for landmark numbers and for distances in the precision of ``like``."""
     index_type = np.uint16 if n_landmarks <= 2**16 else np.uint32
     return np.empty((n_rows, n_neighbours), index_type), np.empty((n_rows, n_neighbours), like.dtype)
 
@@ -57,7 +140,7 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.nd
 def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float]) -> np.ndarray:
     """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1)), in place.
 
-    A bandwidth of 0 is the row's own; see ``_numba.gaussian_exponents``.
+    A bandwidth of 0 stands for the row's own; see ``_numba.gaussian_exponents``.
     """
     _numba.gaussian_exponents(squares, bounds, np.array(bandwidths, dtype=np.float64))
     with np.errstate(under="ignore"):
@@ -66,18 +149,21 @@ def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float
     return squares
 
 
-def in_order_of_landmarks(
-    indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Put each graph's neighbours in the order that :func:`smallest` gives them, in place, if others found them."""
+def sort_neighbours(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort each graph's neighbours by landmark, as :func:`smallest` returns them, in place."""
     for start, stop in pairwise(bounds):
         _numba.sort_neighbours(indices[:, start:stop], weights[:, start:stop])
     return indices, weights
 
 
+def host_neighbours(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return neighbours as these kernels expect them, which they are already."""
+    return indices, weights
+
+
 def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
     """Return zeros that :func:`gram` adds to."""
-    return np.zeros(n_landmarks * (n_landmarks + 1) // 2)  # a triangle: half as much to add up, and to send
+    return np.zeros(n_landmarks * (n_landmarks + 1) // 2)  # a triangle: half as much to add up and to send
 
 
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
@@ -89,8 +175,8 @@ def finish_gram(total: np.ndarray) -> np.ndarray:
     """Return the whole symmetric matrix of sums."""
     p = (math.isqrt(8 * len(total) + 1) - 1) // 2
     whole = np.empty((p, p))
-    _numba.mirror(total, whole)
-    return whole
+    _numba.fill_symmetric(total, whole)
+    return whole  # (p, p)
 
 
 def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool) -> np.ndarray:
@@ -113,8 +199,8 @@ def embed(
         return rows  # (b, k)
     flat = rotation.reshape(-1, rotation.shape[2])  # (G r, k)
     rows = np.empty((len(indices), flat.shape[1]), dtype=bases.dtype)
-    for start in range(0, len(rows), FEW_ROWS):  # what is in between stays in the cache
-        some = slice(start, start + FEW_ROWS)
+    for start in range(0, len(rows), CACHED_ROWS):  # the projections stay in the cache
+        some = slice(start, start + CACHED_ROWS)
         stacked = np.empty((len(rows[some]), len(flat)), dtype=bases.dtype)
         _numba.project(indices[some], weights[some], bounds, wide, True, stacked)
         row_product(stacked, flat, rows[some])
@@ -122,7 +208,7 @@ def embed(
 
 
 def widened(tables: np.ndarray) -> np.ndarray:
-    """Return tables with columns of zeros after their own, as many as can be added at once."""
+    """Return tables padded with columns of zeros to a multiple of the columns that are added at once."""
     *shape, width = tables.shape
     wide = np.zeros((*shape, -(-width // LANES) * LANES), dtype=tables.dtype)
     wide[..., :width] = tables
@@ -130,7 +216,7 @@ def widened(tables: np.ndarray) -> np.ndarray:
 
 
 def row_product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``rows @ columns``, rounded for a lone row as for one of many: BLAS takes another path for it."""
+    """Return ``rows @ columns``; a single row is rounded as one of many would be: BLAS takes another path for it."""
     if len(rows) != 1:
         return np.matmul(rows, columns, out=out)
     product = (np.repeat(rows, 2, axis=0) @ columns)[:1]
@@ -156,7 +242,7 @@ def guide(
 
 
 def known_graphs(weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return 1 where a graph knows a row, and 0 where the row lacks its view."""
+    """Return 1 where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     known = np.empty((len(weights), len(bounds) - 1), dtype=weights.dtype)
     _numba.known_graphs(weights, bounds, known)
     return known  # (b, G)
@@ -192,6 +278,58 @@ def add_groups(rows: np.ndarray, labels: np.ndarray, sums: np.ndarray, counts: n
     _numba.add_groups(rows, labels, sums, counts)
 
 
+def nearest_centroids(rows: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's nearest centroid and the squared distance to it, for several runs (runs x k x c)."""
+    found = [assign(rows, own) for own in centroids]
+    labels, nearest = (np.stack([run[part] for run in found]) for part in range(2))
+    return labels, nearest  # (runs, n), (runs, n)
+
+
+def group_means(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return the groups' means, for several runs; an empty group restarts at the row farthest from its centroid."""
+    return np.stack([_group_means(rows, *run, n_groups) for run in zip(labels, nearest, strict=True)])  # (runs, k, c)
+
+
+def _group_means(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
+    sums, counts = np.zeros((n_groups, rows.shape[1])), np.zeros(n_groups)
+    add_groups(rows, labels, sums, counts)
+    empty = np.flatnonzero(counts == 0)
+    if len(empty):
+        farthest = np.argsort(-nearest, kind="stable")[: len(empty)]
+        sums[empty], counts[empty] = rows[farthest], 1
+    return (sums / counts[:, None]).astype(rows.dtype)  # (k, c)
+
+
+def add_start(
+    rows: np.ndarray, norms: np.ndarray, least: np.ndarray | None, draws: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one more row for each run of greedy k-means++, and every row's squared distance to the nearest start.
+
+    ``least`` are those distances to the starts before, None before the first; ``draws`` (runs x trials) are random
+    numbers. The best trial wins: the one that leaves the least sum of squared distances.
+    """
+    if least is None:
+        numbers = np.minimum((draws[:, 0] * len(rows)).astype(np.int64), len(rows) - 1)  # (runs,)
+        return numbers, np.stack([_squares_to(rows, norms, [number])[:, 0] for number in numbers])  # (runs, n)
+    found = [_add_start(rows, norms, own, trials) for own, trials in zip(least, draws, strict=True)]
+    return np.array([number for number, _ in found]), np.stack([own for _, own in found])
+
+
+def _add_start(rows: np.ndarray, norms: np.ndarray, least: np.ndarray, draws: np.ndarray) -> tuple[int, np.ndarray]:
+    odds = np.cumsum(least, dtype=np.float64)
+    numbers = np.minimum(np.searchsorted(odds, draws * odds[-1]), len(rows) - 1)  # (trials,)
+    after = np.minimum(least[:, None], _squares_to(rows, norms, numbers))  # (n, trials)
+    best = after.sum(axis=0, dtype=np.float64).argmin()
+    return int(numbers[best]), after[:, best]
+
+
+def _squares_to(rows: np.ndarray, norms: np.ndarray, numbers: Any) -> np.ndarray:
+    """Return the squared distances of all rows to some of them."""
+    with np.errstate(invalid="ignore"):  # of finite numbers: some BLAS read beyond the rows and leave a flag behind
+        found = rows @ rows[numbers].T  # (n, trials)
+    return np.maximum(norms[:, None] + norms[numbers] - 2 * found, 0)
+
+
 def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, slack: float) -> np.ndarray:
     """Return for every group the member nearest to its mean; see :func:`least_in_group`."""
     gaps = np.empty(len(rows))
@@ -213,7 +351,9 @@ def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int, slack:
 
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:
-    """Return (x - center) * scale, column by column, of values of any type."""
+    """Return (x - center) * scale, column by column, of values of any type, in the precision of ``center``."""
+    if rows.dtype not in LEVELLED or not rows.flags.c_contiguous:
+        rows = rows.astype(center.dtype, order="C")
     found = np.empty(rows.shape, dtype=out)
     _numba.level(rows, center, scale, found)
     return found

@@ -5,6 +5,7 @@ The functions are those of :mod:`coterie.kernels.cpu`, and so is the layout of `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,33 +15,41 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-# Graphs are solved all at once: a GPU is not kept busy by one.
+# Several graphs, runs or parts are worked on at once: a GPU is not kept busy by one of them.
 BATCHED = True
+
+# Products with landmarks and the choice of the nearest ones are one kernel, ``nearest``.
+FUSED = True
+
+# Passes of k-means between two checks whether it has settled: on a GPU the check takes longer than a pass.
+PASSES_PER_CHECK = 5
+
+# On a GPU a full reduction of a matrix takes longer than any number of filters that would be tried.
+FILTERS_PER_REDUCTION = math.inf
 
 # How products with the landmarks are rounded: three tf32 products are as good as one in float32, and faster.
 PRECISIONS = ("float32", "tf32")
 
-# Distances that are worked out densely, where rows lack views or there is no GPU: so many rows at once.
-TILE = 4096
+# Rows of a dense product, where rows lack views or there is no GPU, and of a float32 sum of outer products.
+DENSE_ROWS = 4096
 
 ROWS_PER_PROGRAM = 128
 
-# Memberships that are written out at once, as numbers.
-ONE_HOT = 2**25
+# Entries of a one-hot matrix of memberships that exist at once.
+ONE_HOT_ENTRIES = 2**25
 
-
-# ``nearest`` keeps the four nearest landmarks of each of so many lanes: enough for a few neighbours, and the bits that
-# number a lane's landmarks leave room for distances about as fine as float32.
-LANES = 32
+# ``nearest`` keeps the four nearest landmarks of each of NEAREST_LANES lanes: enough for MOST_NEIGHBOURS neighbours.
+# MOST_BITS bits number a lane's landmarks, and leave enough for distances about as fine as float32.
+NEAREST_LANES = 32
 MOST_NEIGHBOURS = 16
 MOST_BITS = 7
 
-# Programs that share the rows which must be looked at again: enough for any card.
+# Programs that share the rows which are searched a second time: enough for any card.
 PROGRAMS = 512
 
 
 class Tile(NamedTuple):
-    """How much of the distances one program of ``nearest`` works on at a time; the best of several, by measurement."""
+    """The part of the distances that one program of ``nearest`` works on at a time; chosen by measurement."""
 
     BLOCK_N: int
     BLOCK_P: int
@@ -49,8 +58,8 @@ class Tile(NamedTuple):
     BLOCK_D: int = 32
 
 
-WIDE = Tile(128, 256, 8, 3)  # where the product is what takes time
-NARROW = Tile(64, 128, 4, 3)  # where the selection is
+WIDE = Tile(128, 256, 8, 3)  # where the product takes most of the time
+NARROW = Tile(64, 128, 4, 3)  # where the selection does
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -63,7 +72,7 @@ def zeros(shape: tuple[int, ...], like: Any) -> Any:
 def nearest(
     rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str = "float32"
 ) -> tuple[Any, Any]:
-    """Return the numbers of each row's q nearest landmarks, in no order, and their squared distances.
+    """Return the numbers of each row's q nearest landmarks, unsorted, and their squared distances.
 
     Norms are squared lengths, infinite for rows and landmarks that lack the view.
     """
@@ -74,18 +83,29 @@ def nearest(
         return nearest_fused(rows, row_norms, landmarks, landmark_norms, q, precision)
     indices = torch.zeros((n, q), dtype=index_type(p), device=rows.device)
     squares = torch.empty((n, q), dtype=rows.dtype, device=rows.device)
-    for start in range(0, n, TILE):
-        part = slice(start, start + TILE)
+    for start in range(0, n, DENSE_ROWS):
+        part = slice(start, start + DENSE_ROWS)
         distances = finish_distances(rows[part] @ landmarks.mT, row_norms[part], landmark_norms)  # (b, p)
         # Sorted, and not by topk: among equals the first landmark wins, as everywhere.
         ((indices[part], squares[part]),) = smallest(distances[None], [q])
     return indices, squares
 
 
+def nearest_at_scales(
+    rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, scales: Sequence[int], precision: str
+) -> list[tuple[Any, Any]]:
+    """Return the same for every q of ``scales``."""
+    indices, squares = nearest(rows, row_norms, landmarks, landmark_norms, max(scales), precision)  # (b, widest)
+    if len(scales) > 1:  # a smaller scale is a prefix of a larger one
+        squares, order = squares.sort(dim=1, stable=True)
+        indices = indices.gather(1, order)
+    return [(indices[:, :q], squares[:, :q]) for q in scales]
+
+
 def nearest_fused(
     rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str
 ) -> tuple[Any, Any]:
-    """Return the same by Triton's kernels: the quick one, and the careful one where that may have missed something."""
+    """Return the same by Triton: a fast kernel, and a careful one for the rows where that may have missed some."""
     import torch
     import triton
 
@@ -100,7 +120,7 @@ def nearest_fused(
         rounding = "tf32x3" if precision == "float32" else "tf32"
         return {"EVEN": d % tile.BLOCK_D == 0, "PRECISION": rounding, **tile._asdict()}
 
-    bits = max(1, (triton.cdiv(p, LANES) - 1).bit_length())
+    bits = max(1, (triton.cdiv(p, NEAREST_LANES) - 1).bit_length())
     quick = q <= MOST_NEIGHBOURS and bits <= MOST_BITS
     unsure = torch.empty(n if quick else 0, dtype=torch.int32, device=rows.device)
     n_unsure = torch.zeros(1, dtype=torch.int32, device=rows.device)
@@ -108,7 +128,7 @@ def nearest_fused(
         tile = WIDE if precision == "tf32" and d >= 256 else NARROW
         reach = torch.where(landmark_norms.isfinite(), landmark_norms, 0.0).amax()
         nearest_kernel[(triton.cdiv(n, tile.BLOCK_N),)](
-            *tables, reach, indices, squares, unsure, n_unsure, *sizes, WIDTH=LANES, BITS=bits, **settings(tile)
+            *tables, reach, indices, squares, unsure, n_unsure, *sizes, WIDTH=NEAREST_LANES, BITS=bits, **settings(tile)
         )
     blocks = triton.cdiv(n, NARROW.BLOCK_N)
     careful_nearest_kernel[(min(blocks, PROGRAMS) if quick else blocks,)](
@@ -126,7 +146,7 @@ def nearest_fused(
 
 
 def smallest(distances: Any, scales: Sequence[int]) -> list[tuple[Any, Any]]:
-    """Return each row's q nearest landmarks by the sum of distances (V, b, p), and how far they are, for every q."""
+    """Return each row's q nearest landmarks by the sum of distances (V, b, p), and those sums, for every q."""
     total = distances[0]
     for more in distances[1:]:
         total = total + more
@@ -136,7 +156,7 @@ def smallest(distances: Any, scales: Sequence[int]) -> list[tuple[Any, Any]]:
 
 
 def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) -> tuple[Any, Any]:
-    """Return room for landmarks' numbers and something else in the precision of ``like``, slot by slot."""
+    """Return empty tensors for landmark numbers and for distances in the precision of ``like``, slot by slot."""
     import torch
 
     shape = (n_neighbours, n_rows)
@@ -169,20 +189,28 @@ def gaussian_weights(squares: Any, bandwidth: float) -> Any:
 
 
 def index_type(n_landmarks: int) -> torch.dtype:
-    """Return the smallest type that can number the landmarks."""
+    """Return the smallest type that holds the landmarks' numbers."""
     import torch
 
     return torch.int16 if n_landmarks < 2**15 else torch.int32
 
 
 def lay_out(indices: Any, weights: Any) -> tuple[Any, Any]:
-    """Return the neighbours laid out slot by slot, as the kernels want them; sums here do not care for their order."""
+    """Return the neighbours slot by slot, as the kernels expect them."""
     return slot_by_slot(indices), slot_by_slot(weights)
 
 
 def slot_by_slot(neighbours: Any) -> Any:
-    """Return the same (b, Q) tensor with its columns in one piece each."""
+    """Return the same (b, Q) tensor with contiguous columns."""
     return neighbours if neighbours.stride(0) == 1 else neighbours.mT.contiguous().mT
+
+
+def host_neighbours(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return neighbours as NumPy arrays, sorted by landmark as the kernels of a CPU expect them."""
+    from coterie.kernels.cpu import sort_neighbours
+
+    copied = np.array(weights.cpu().numpy())  # sorted in place, which the tensor must not be
+    return sort_neighbours(indices.cpu().numpy().astype(np.uint32), copied, bounds)
 
 
 def new_gram(n_landmarks: int, like: Any) -> Any:
@@ -265,15 +293,15 @@ def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bo
 
 def embed(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any | None) -> Any:
     """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
-    return place(indices, weights, bounds, bases, rotation, None)
+    return embed_or_guide(indices, weights, bounds, bases, rotation, None)
 
 
 def guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any | None, anchors: Any) -> Any:
     """Return Z <- A* (Hadamard) Z, rows of each graph summing to one again, with A*_ij = u*_i . anchor_j."""
-    return place(indices, weights, bounds, bases, rotation, anchors)
+    return embed_or_guide(indices, weights, bounds, bases, rotation, anchors)
 
 
-def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any, anchors: Any) -> Any:
+def embed_or_guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any, anchors: Any) -> Any:
     """Return u* at the rows, or the weights that it guides if there are ``anchors``."""
     import torch
 
@@ -325,7 +353,7 @@ def place(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
 
 
 def known_graphs(weights: Any, bounds: np.ndarray) -> Any:
-    """Return 1 where a graph knows a row, and 0 where the row lacks its view."""
+    """Return 1 where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     import torch
 
     parts = [weights[:, start:stop] for start, stop in pairwise(bounds.tolist())]
@@ -340,9 +368,9 @@ def add_powers(rows: Any, squares: Any, fourths: Any) -> None:
 
 
 def add_outer(rows: Any, total: Any) -> None:
-    """Add sum_i e_i e_i^T to ``total``: float32 within a few thousand rows, float64 beyond."""
-    whole = len(rows) // TILE * TILE
-    parts = rows[:whole].reshape(-1, TILE, rows.shape[1])  # (m, TILE, c)
+    """Add sum_i e_i e_i^T to ``total``: in float32 within DENSE_ROWS rows, in float64 between them."""
+    whole = len(rows) // DENSE_ROWS * DENSE_ROWS
+    parts = rows[:whole].reshape(-1, DENSE_ROWS, rows.shape[1])  # (m, DENSE_ROWS, c)
     total += (parts.mT @ parts).double().sum(dim=0)
     total += (rows[whole:].mT @ rows[whole:]).double()
 
@@ -359,7 +387,7 @@ def assign(embedding: Any, centroids: Any) -> tuple[Any, Any, Any]:
     """Return each row's nearest centroid, and the squared distances to the two nearest ones."""
     import torch
 
-    distances = squared_distances(embedding, centroids)  # (b, k)
+    distances = centroid_distances(embedding, centroids)  # (b, k)
     nearest, labels = distances.min(dim=1)
     if len(centroids) > 1:
         distances.scatter_(1, labels[:, None], torch.inf)
@@ -369,17 +397,53 @@ def assign(embedding: Any, centroids: Any) -> tuple[Any, Any, Any]:
     return labels.to(torch.int32), nearest, second
 
 
-def squared_distances(rows: Any, centers: Any) -> Any:
-    """Return squared distances between rows and centres, never below zero."""
-    norms = (rows * rows).sum(dim=-1, keepdim=True) + (centers * centers).sum(dim=-1)[..., None, :]
-    return (norms - 2 * rows @ centers.mT).clamp(min=0)
+def centroid_distances(rows: Any, centroids: Any) -> Any:
+    """Return squared distances between rows and centroids, never below zero."""
+    norms = (rows * rows).sum(dim=-1, keepdim=True) + (centroids * centroids).sum(dim=-1)[..., None, :]
+    return (norms - 2 * rows @ centroids.mT).clamp(min=0)
+
+
+def nearest_centroids(rows: Any, centroids: Any) -> tuple[Any, Any]:
+    """Return each row's nearest centroid and the squared distance to it, for several runs (runs x k x c)."""
+    distances = centroid_distances(rows, centroids)  # (runs, n, k)
+    return distances.argmin(dim=2), distances.amin(dim=2)  # (runs, n), (runs, n)
+
+
+def group_means(rows: Any, labels: Any, nearest: Any, n_groups: int) -> Any:
+    """Return the groups' means, for several runs; an empty group restarts at the row farthest from its centroid."""
+    import torch
+
+    members = torch.nn.functional.one_hot(labels, n_groups).to(rows.dtype)  # (runs, n, k)
+    counts = members.sum(dim=1)  # (runs, k)
+    means = (members.mT @ rows) / counts.clamp(min=1)[:, :, None]
+    farthest = rows[nearest.argmax(dim=1)]  # (runs, c)
+    return torch.where(counts[:, :, None] > 0, means, farthest[:, None])  # (runs, k, c)
+
+
+def add_start(rows: Any, norms: Any, least: Any | None, draws: Any) -> tuple[Any, Any]:
+    """Return one more row for each run of greedy k-means++, and every row's squared distance to the nearest start.
+
+    See :func:`coterie.kernels.cpu.add_start`.
+    """
+    import torch
+
+    last = len(rows) - 1
+    if least is None:
+        numbers = (draws[:, 0] * len(rows)).long().clamp(max=last)  # (runs,)
+        return numbers, centroid_distances(rows, rows[numbers][:, None])[:, :, 0]  # (runs, n)
+    odds = least.double().cumsum(dim=1)
+    trials = torch.searchsorted(odds, draws * odds[:, -1:]).clamp(max=last)  # (runs, trials)
+    after = torch.minimum(least[:, :, None], centroid_distances(rows, rows[trials]))  # (runs, n, trials)
+    best = after.sum(dim=1).argmin(dim=1)  # (runs,)
+    runs = torch.arange(len(draws), device=rows.device)
+    return trials[runs, best], after[runs, :, best]
 
 
 def add_groups(rows: Any, labels: Any, sums: Any, counts: Any) -> None:
-    """Add every row to its group's ``sums`` (groups x d) and ``counts``: as a product, so that the order is fixed."""
+    """Add every row to its group's ``sums`` (groups x d) and ``counts``: as a product, whose order is fixed."""
     import torch
 
-    size = max(1, ONE_HOT // len(sums))
+    size = max(1, ONE_HOT_ENTRIES // len(sums))
     for start in range(0, len(rows), size):
         members = torch.nn.functional.one_hot(labels[start : start + size].long(), len(sums)).double()  # (b, k)
         sums += members.mT @ rows[start : start + size].double()
@@ -408,6 +472,49 @@ def least_in_group(values: Any, labels: Any, n_groups: int, slack: float = 0.0) 
     return torch.where(first < n, first, -1)  # (groups,)
 
 
+def squared_norms(rows: Any) -> Any:
+    """Return the rows' squared lengths."""
+    return (rows * rows).sum(dim=1)  # (b,)
+
+
+def row_sums(rows: Any) -> Any:
+    """Return the rows' sums in float64."""
+    return rows.double().sum(dim=1)  # (b,)
+
+
+def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns' means and standard deviations in float64, as NumPy arrays."""
+    data = data.double()
+    return data.mean(dim=0).cpu().numpy(), data.std(dim=0, correction=0).cpu().numpy()  # (d,), (d,)
+
+
+def median(values: Any) -> float:
+    """Return the median, the lower one of two."""
+    return float(values.median())
+
+
+def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
+    """Return the largest eigenvalues of symmetric matrices (... x p x p), descending, and their vectors."""
+    import torch
+
+    values, vectors = torch.linalg.eigh(matrix)
+    return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
+
+
+def as_columns(rows: Any) -> Any:
+    """Return rows as columns."""
+    return rows.T  # (d, n)
+
+
+def products(rows: Any, columns: Any, out: Any | None = None) -> Any:
+    """Return ``rows @ columns``, in ``out`` if there is one."""
+    found = rows @ columns  # (b, p)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
 def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
     """Turn products x.m into squared distances, in place."""
     import torch
@@ -415,8 +522,8 @@ def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
     return torch.clamp(row_norms[:, None] + landmark_norms - 2 * products, min=0, out=products)
 
 
-def whole_distances(distances: Any, likeness: Any) -> Any:
-    """Return squared distances over all views where some are lacking; see ``_numba.whole_distances``."""
+def impute_distances(distances: Any, likeness: Any) -> Any:
+    """Return squared distances over all views, the missing ones imputed; see ``_numba.impute_distances``."""
     import torch
 
     nothing = torch.zeros_like(distances[0])  # (b, p)
@@ -434,14 +541,14 @@ def whole_distances(distances: Any, likeness: Any) -> Any:
 
 
 def level(rows: Any, center: Any, scale: Any, out: Any) -> Any:
-    """Return (x - center) * scale, column by column, of values of any type."""
+    """Return (x - center) * scale, column by column, of values of any type, in the precision of ``center``."""
     import torch
 
     return (rows.to(center.dtype) - center).mul_(scale).to(getattr(torch, np.dtype(out).name))
 
 
 def block_width(size: int) -> int:
-    """Return how many columns a program works on: a power of two, and enough for a small product."""
+    """Return the columns that a program works on: a power of two, at least the 16 of a small product."""
     return max(16, 1 << (size - 1).bit_length())
 
 
@@ -449,7 +556,7 @@ _bounds: dict[tuple[Any, ...], Any] = {}
 
 
 def bounds_at(bounds: np.ndarray, like: Any) -> Any:
-    """Return the bounds where ``like`` is. They are few and small, and asked for at every launch."""
+    """Return the bounds where ``like`` is; cached, because every launch needs them."""
     import torch
 
     key = (like.device, *bounds.tolist())

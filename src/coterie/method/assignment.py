@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, svd
 
 from coterie.arrays import array_namespace, convert, like, to_host
-from coterie.kernels import is_tensor, kernels_of
-from coterie.method.seeding import draw_starts, far_apart, far_apart_at_once
+from coterie.kernels import kernels_of
+from coterie.method.seeding import draw_starts, far_apart
 from coterie.rows import Rows
 from coterie.rows.blocks import storable
 from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
 
-# Restarts of k-means run on this many rows; the best one is then refined on all of them, or on many.
-SAMPLE_ROWS = 20_000
+# Runs of k-means take at most RUN_PASSES passes over RUN_ROWS rows; the best one is then refined by at most
+# REFINE_PASSES passes over REFINE_ROWS rows.
+RUN_ROWS = 20_000
+RUN_PASSES = 100
 REFINE_ROWS = 200_000
-MAX_ITER = 100
-FULL_PASSES = 10
+REFINE_PASSES = 10
 
 
 @storable
 @dataclass(frozen=True)
 class Partition:
-    """Labels of some rows, and how far they are from the two nearest centroids."""
+    """Labels of some rows, and their squared distances to the two nearest centroids."""
 
     labels: np.ndarray  # (b,) int32
     nearest: np.ndarray  # (b,) squared distance to the row's own centroid
-    second: np.ndarray  # (b,) and to the next one; the same for a row without a direction
+    second: np.ndarray  # (b,) and to the next one; the same as ``nearest`` for a row of zeros
 
     @property
     def confidence(self) -> np.ndarray:
-        """How much nearer a row is to its own centroid than to the next: 0 on the border, 1 at the centroid."""
+        """How much nearer a row is to its own centroid than to the next: 0 half-way between them, 1 at the centroid."""
         xp = array_namespace(self.nearest)
         away = self.second > 0
         ratio = xp.where(away, self.nearest / xp.where(away, self.second, 1.0), 0.0)
@@ -54,51 +54,52 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
 def fit_centroids(
     rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator, n_threads: int = 1
 ) -> np.ndarray:
-    """Return k centroids of the rows' embedding, which ``rows`` are blocks of."""
+    """Return k centroids of rows whose blocks are their embedding."""
     rows = sample_rows(rows, REFINE_ROWS, rng, n_threads)
-    sample = rows.take(draw_sample(rows.n_rows, SAMPLE_ROWS, rng))  # (m, c)
+    sample = rows.take(draw_sample(rows.n_rows, RUN_ROWS, rng))  # (m, c)
     must_be_finite("embedding", sample)
     if method == "cluster_qr":
         centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
     else:
-        draws = draw_starts(n_init, n_clusters, rng)
-        centroids = best_at_once(sample, draws) if is_tensor(sample) else best_of(sample, draws, n_threads)
+        centroids = best_of(sample, draw_starts(n_init, n_clusters, rng), n_threads)
     return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
 
 
 def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:
-    """Return the centroids of the best of several runs of k-means, one for each of ``draws``."""
-    ends = list(in_order(lambda own: lloyd(sample, sample[far_apart(sample, own)]), draws, n_threads))
-    return min(ends, key=lambda end: end[1])[0]
+    """Return the centroids of the best of several runs of k-means; ``draws`` are those of the runs' starts."""
+    groups = [draws] if kernels_of(sample).BATCHED else np.split(draws, len(draws))
+    ends = list(in_order(lambda own: best_run(sample, sample[far_apart(sample, own)]), groups, n_threads))
+    return min(ends, key=lambda end: end[1])[0]  # (k, c)
 
 
-def lloyd(sample: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float]:
-    """Run k-means from the given centroids; return where it ends, and the inertia there."""
-    partition = assign(sample, centroids)
-    for _ in range(MAX_ITER):
-        centroids = group_means(sample, partition, len(centroids)).astype(sample.dtype)
-        moved = assign(sample, centroids)
-        settled = np.array_equal(moved.labels, partition.labels)
-        partition = moved
-        if settled:
+def best_run(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the centroids of the best run of k-means from several starts (runs x k x c), and its inertia."""
+    centroids, inertias = kmeans_runs(sample, starts)
+    best = inertias.argmin()
+    return centroids[best], float(inertias[best])
+
+
+def lloyd(sample: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the centroids at which k-means ends from the given ones (k x c), and the inertia there."""
+    return best_run(sample, start[None])
+
+
+def kmeans_runs(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centroids at which several runs of k-means end (runs x k x c), and their inertias (runs,)."""
+    kernels, centroids = kernels_of(sample), starts
+    labels, nearest = kernels.nearest_centroids(sample, centroids)  # (runs, n), (runs, n)
+    for number in range(1, RUN_PASSES + 1):
+        centroids = kernels.group_means(sample, labels, nearest, starts.shape[1])
+        before = labels
+        labels, nearest = kernels.nearest_centroids(sample, centroids)
+        if number % kernels.PASSES_PER_CHECK == 0 and bool((labels == before).all()):
             break
-    return centroids, float(partition.nearest.sum())
-
-
-def group_means(sample: np.ndarray, partition: Partition, n_clusters: int) -> np.ndarray:
-    """Return the groups' means; an empty group starts anew at the row farthest from its centroid."""
-    sums, counts = np.zeros((n_clusters, sample.shape[1])), np.zeros(n_clusters)
-    kernels_of(sample).add_groups(sample, partition.labels, sums, counts)
-    empty = np.flatnonzero(counts == 0)
-    if len(empty):
-        farthest = np.argsort(-partition.nearest, kind="stable")[: len(empty)]
-        sums[empty], counts[empty] = sample[farthest], 1
-    return sums / counts[:, None]  # (k, c)
+    return centroids, nearest.sum(axis=1)
 
 
 def refine(rows: Rows, centroids: np.ndarray) -> np.ndarray:
-    """Take a few passes of k-means over all rows."""
-    for _ in range(FULL_PASSES):
+    """Return the centroids after a few passes of k-means over all rows."""
+    for _ in range(REFINE_PASSES):
         sums, counts = sum_groups(rows, centroids)
         means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centroids)  # (k, c)
         step = np.abs(means - centroids).max()
@@ -120,33 +121,9 @@ def sum_groups(rows: Rows, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return to_host(tuple(rows.sum(add, list)))
 
 
-def best_at_once(sample: Any, draws: np.ndarray) -> Any:
-    """Return the centroids of the best of several runs of k-means, all made side by side, as a GPU likes it."""
-    import torch
-
-    from coterie.kernels.torch import squared_distances
-
-    n_clusters = draws.shape[1]
-    centroids = far_apart_at_once(sample, draws)  # (runs, k, c)
-    distances = squared_distances(sample, centroids)  # (runs, n, k)
-    labels = distances.argmin(dim=2)
-    for number in range(MAX_ITER):
-        members = torch.nn.functional.one_hot(labels, n_clusters).to(sample.dtype)  # (runs, n, k)
-        counts = members.sum(dim=1)  # (runs, k)
-        means = (members.mT @ sample) / counts.clamp(min=1)[:, :, None]
-        # An empty group starts anew at the row farthest from its centroid.
-        farthest = sample[distances.amin(dim=2).argmax(dim=1)]  # (runs, c)
-        centroids = torch.where(counts[:, :, None] > 0, means, farthest[:, None])
-        distances = squared_distances(sample, centroids)
-        before, labels = labels, distances.argmin(dim=2)
-        if number % 5 == 4 and bool((labels == before).all()):  # asking takes longer than a pass
-            break
-    return centroids[distances.amin(dim=2).sum(dim=1).argmin()]
-
-
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of some consecutive rows.
+    """Labels, confidence and embedding of some consecutive rows.
 
     Attributes
     ----------
@@ -170,13 +147,13 @@ class Prediction:
 @storable
 @dataclass(frozen=True)
 class Census:
-    """What some rows say of the clusters."""
+    """The sizes, medoids and mean confidence of clusters, among some consecutive rows."""
 
     n_rows: int
     sizes: np.ndarray  # (k,)
-    medoids: np.ndarray  # (k,) the row nearest to each centroid, counted from the first of these; -1 where none is
-    gaps: np.ndarray  # (k,) its squared distance, infinite where none is
-    confidence: np.ndarray  # () of all rows together
+    medoids: np.ndarray  # (k,) the row nearest to each centroid, counted from the first of these; -1 for an empty one
+    gaps: np.ndarray  # (k,) its squared distance, infinite for an empty cluster
+    confidence: np.ndarray  # () the sum over the rows
 
 
 def count_clusters(part: Partition, n_clusters: int) -> Census:
@@ -190,7 +167,7 @@ def count_clusters(part: Partition, n_clusters: int) -> Census:
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:
-    """Return the census of consecutive blocks together; among equals the first row is the medoid."""
+    """Return the census of consecutive blocks together; among equally near rows the first is the medoid."""
     firsts = np.cumsum([0, *(part.n_rows for part in parts)])
     gaps = np.stack([part.gaps for part in parts])  # (blocks, k)
     medoids = np.stack([part.medoids + first for part, first in zip(parts, firsts, strict=False)])
@@ -205,16 +182,15 @@ def merge_censuses(parts: Sequence[Census]) -> Census:
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the groups' means of the cluster-QR method (Damle, Minden and Ying 2019).
 
-    A pivoted QR of the embedding finds k rows that are as different as can be; the rotation nearest to them turns the
+    A pivoted QR of the embedding finds k rows that are as different as possible; the rotation nearest to them turns the
     embedding's axes into clusters. It needs no starting point.
     """
-    # With one more, constant column, rows at the corners of a simplex are as different as can be: without it, corners
-    # that are no more than k - 1 directions apart are not.
+    # One more, constant column makes the k corners of a simplex linearly independent; they span only k - 1 directions
+    # without it.
     rows = np.column_stack([sample, np.full(len(sample), n_clusters**-0.5, dtype=sample.dtype)])  # (n, c + 1)
     _, _, pivots = qr(rows.T, mode="economic", pivoting=True)
     left, _, right = svd(rows[pivots[:n_clusters]].T, full_matrices=False)  # (c + 1, m), (m, k)
     closeness = np.abs(rows @ (left @ right))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
     farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
-    partition = Partition(labels, farness, farness)
-    return group_means(sample, partition, n_clusters).astype(sample.dtype)
+    return kernels_of(sample).group_means(sample, labels[None], farness[None], n_clusters)[0]  # (k, c)

@@ -11,7 +11,8 @@ import numpy as np
 
 from coterie.arrays import convert, like, power_of_two, precision_of, stack, to_host
 from coterie.kernels import kernels_of
-from coterie.method.rowmap import Basis, Block, Guide
+from coterie.method.graphs import Block
+from coterie.method.rowmap import Basis, Guide
 from coterie.method.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams
 from coterie.rows import Rows
 from coterie.threads import in_order

@@ -7,7 +7,8 @@ import numpy as np
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
 from coterie.method.assignment import assign
-from coterie.method.rowmap import Block, RowMap
+from coterie.method.graphs import Block
+from coterie.method.rowmap import RowMap
 
 # Views are asked about so many rows at most.
 SAMPLE_ROWS = 20_000

@@ -3,23 +3,275 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import convert, like, to_host
-from coterie.kernels import is_tensor
-from coterie.method.rowmap import CONCATENATION, LOCAL, Graph, GraphMap, LandmarkRows, blank
+from coterie.arrays import array_namespace, beside, convert, like, squared_norms, to_device, to_host
+from coterie.kernels import kernels_of
+from coterie.method.distances import (
+    LandmarkRows,
+    PreparedRows,
+    Scratch,
+    absent_rows,
+    blank,
+    impute_distances,
+    squared_distances,
+)
+from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
-from coterie.views.preparation import Preparation, Table, squared_norms
+from coterie.rows.blocks import storable
+from coterie.views import Preparation, Table, ViewBlock, Views, check_finite, check_finite_rows
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
-    from coterie.views.tables import Views
+
+CONCATENATION = -1  # the number of the view that is all views side by side
+LOCAL = 0.0  # the bandwidth that stands for each row's own
+
+# Rows whose distances to all landmarks are computed at once: they fit the cache, and BLAS packs the landmarks anew for
+# every product, so fewer would be slower.
+TILE_ROWS = 512
+
+# Numbers that are prepared at once: several tiles, because every call for a view has a fixed cost.
+PREPARED_NUMBERS = 2**22
+
+# The likeness of views is estimated from all pairs of this many landmarks.
+LIKENESS_LANDMARKS = 400
 
 # The median distance is taken over all pairs of this many rows.
 MEDIAN_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Graph:
+    """How one graph connects rows to landmarks."""
+
+    view: int  # whose distances make the weights; CONCATENATION: those over all views
+    n_neighbors: int
+    bandwidth: float  # sigma of the Gaussian, or LOCAL
+    shared: bool = False  # neighbours are chosen over all views instead of this one
+
+    @property
+    def search(self) -> int:
+        """The view whose distances choose the neighbours."""
+        return CONCATENATION if self.shared else self.view
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Some rows' nearest landmarks in every graph, side by side, before they have weights."""
+
+    indices: np.ndarray  # (b, Q) landmark numbers
+    squares: np.ndarray  # (b, Q) squared distances
+
+    def part(self, rows: slice) -> Neighbours:
+        """Return those of some rows, as views of these arrays."""
+        return Neighbours(self.indices[rows], self.squares[rows])
+
+    def write(self, columns: slice, indices: np.ndarray, squares: np.ndarray) -> None:
+        """Write one graph's neighbours."""
+        self.indices[:, columns], self.squares[:, columns] = indices, squares
+
+
+@storable
+@dataclass(frozen=True)
+class Block:
+    """Some rows in the graphs: the neighbours and weights of all graphs, side by side."""
+
+    indices: np.ndarray  # (b, Q) landmark numbers, ascending within each graph
+    weights: np.ndarray  # (b, Q) summing to one within each graph, or zero where a row lacks the view
+
+
+def host_block(block: Block, bounds: np.ndarray) -> Block:
+    """Return a block as NumPy arrays, its neighbours in the order that the kernels of a CPU expect."""
+    return Block(*kernels_of(block.weights).host_neighbours(block.indices, block.weights, bounds))
+
+
+@dataclass(frozen=True)
+class GraphMap:
+    """A row's views -> its neighbours among the landmarks, in every graph."""
+
+    names: tuple[str, ...]  # the views'
+    preparations: tuple[Preparation, ...]
+    landmarks: tuple[LandmarkRows, ...]  # one per view
+    graphs: tuple[Graph, ...]
+    precision: str = "float32"  # of products on a GPU
+
+    def on(self, device: Any) -> GraphMap:
+        """Return the map with its landmarks on a device. Preparations stay: sparse rows are prepared on the host."""
+        return replace(self, landmarks=to_device(self.landmarks, device))
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return len(self.landmarks[0].present)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of row work."""
+        return self.preparations[0].dtype
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Graph g owns columns ``bounds[g]:bounds[g + 1]`` of a block."""
+        return np.cumsum([0, *(graph.n_neighbors for graph in self.graphs)])  # (G + 1,)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row's neighbours."""
+        index = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
+        return int(self.bounds[-1]) * (np.dtype(index).itemsize + self.dtype.itemsize)
+
+    def view_name(self, view: int) -> str:
+        """Return the name of a view, the concatenation included."""
+        return "(concatenation)" if view == CONCATENATION else self.names[view]
+
+    def graph_names(self) -> list[str]:
+        """Return a name for every graph: its view's, and its scale where there are several."""
+        scales = {graph.n_neighbors for graph in self.graphs}
+        return [
+            self.view_name(graph.view) + (f" ({graph.n_neighbors} neighbours)" if len(scales) > 1 else "")
+            for graph in self.graphs
+        ]
+
+    def mean_by_view(self, values: np.ndarray) -> dict[str, float]:
+        """Return the mean of a number per graph over each view's graphs, the concatenation's included."""
+        found: dict[str, list[float]] = {}
+        for graph, value in zip(self.graphs, values, strict=True):
+            found.setdefault(self.view_name(graph.view), []).append(float(value))
+        return {name: float(np.mean(parts)) for name, parts in found.items()}
+
+    def connect(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Block:
+        """Return the neighbours of some rows; ``first_row`` is only for error messages.
+
+        On a GPU, products and selection are one kernel, except where distances to all landmarks are needed.
+        """
+        watch = watch or Stopwatch()
+        if kernels_of(self.landmarks[0].rows).FUSED and not any(graph.shared for graph in self.graphs):
+            prepared = [self._prepare(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
+            if CONCATENATION not in self.searches or not any(own.gaps for own in prepared):
+                found = self._new_neighbours(len(prepared[0].norms))
+                self._search_fused(prepared, found)
+                return self._weigh(found, watch)
+        n_rows, scratch = views[0].data.shape[0], Scratch()
+        found = self._new_neighbours(n_rows)
+        step = TILE_ROWS * max(1, PREPARED_NUMBERS // sum(view.data.shape[1] for view in views) // TILE_ROWS)
+        for start in range(0, n_rows, step):
+            some = slice(start, min(start + step, n_rows))
+            prepared = [self._prepare(v, view, some, first_row + start, watch) for v, view in enumerate(views)]
+            for at in range(0, some.stop - start, TILE_ROWS):
+                rows = slice(at, min(at + TILE_ROWS, some.stop - start))
+                tile = slice(start + rows.start, start + rows.stop)
+                self._search_tile([own.part(rows) for own in prepared], watch, scratch, found.part(tile))
+        return self._weigh(found, watch)
+
+    def _search_tile(
+        self, prepared: Sequence[PreparedRows], watch: Stopwatch, scratch: Scratch, found: Neighbours
+    ) -> None:
+        """Write the nearest landmarks of a few rows to ``found``."""
+        distances = scratch(
+            (len(prepared), len(prepared[0].norms), self.n_landmarks), self.landmarks[0].norms
+        )  # (V, b, p)
+        for v, own in enumerate(prepared):  # a view's distances are searched while they are in the cache
+            with watch("product"):
+                squared_distances(own.rows, own.norms, self.landmarks[v], out=distances[v])
+            with watch("neighbours"):
+                self._search(v, distances[v : v + 1], distances, found)
+        with watch("neighbours"):
+            if CONCATENATION in self.searches:
+                overall = distances
+                if any(own.gaps for own in prepared):
+                    overall = impute_distances(distances, self.likeness)[None]
+                self._search(CONCATENATION, overall, distances, found)
+
+    def _search(self, search: int, distances: Any, by_view: Any, found: Neighbours) -> None:
+        """Write the nearest landmarks by the sum of ``distances``, and their distances in the graph's own view."""
+        graphs = self.searches.get(search, [])
+        if not graphs:
+            return
+        scales = [self.graphs[g].n_neighbors for g in graphs]
+        for g, (indices, squares) in zip(graphs, kernels_of(distances).smallest(distances, scales), strict=True):
+            if self.graphs[g].shared:
+                xp = array_namespace(indices)
+                own = by_view[self.graphs[g].view]  # (b, p)
+                squares = xp.take_along_axis(own, xp.astype(indices, xp.int64), axis=1)  # (b, q)
+            found.write(self._columns(g), indices, squares)
+
+    def _columns(self, g: int) -> slice:
+        return slice(self.bounds[g], self.bounds[g + 1])
+
+    def _new_neighbours(self, n_rows: int) -> Neighbours:
+        like = self.landmarks[0].norms
+        return Neighbours(*kernels_of(like).new_neighbours(n_rows, int(self.bounds[-1]), self.n_landmarks, like))
+
+    def _weigh(self, found: Neighbours, watch: Stopwatch) -> Block:
+        """Return neighbours with weights instead of distances."""
+        kernels = kernels_of(found.squares)
+        with watch("neighbours"):
+            bandwidths = [graph.bandwidth for graph in self.graphs]
+            return Block(found.indices, kernels.gaussian(found.squares, self.bounds, bandwidths))
+
+    def _search_fused(self, prepared: Sequence[PreparedRows], found: Neighbours) -> None:
+        for search, numbers in self.searches.items():
+            own, landmarks = self._searched(search, prepared)
+            scales = [self.graphs[g].n_neighbors for g in numbers]
+            parts = kernels_of(own.rows).nearest_at_scales(
+                own.rows, own.norms, landmarks.rows, landmarks.norms, scales, self.precision
+            )
+            for g, (indices, squares) in zip(numbers, parts, strict=True):
+                found.write(self._columns(g), indices, squares)  # (b, q)
+
+    def _searched(self, search: int, prepared: Sequence[PreparedRows]) -> tuple[PreparedRows, LandmarkRows]:
+        if search != CONCATENATION:
+            return prepared[search], self.landmarks[search]
+        xp = array_namespace(prepared[0].rows)
+        rows = xp.concat([own.rows for own in prepared], axis=1)  # (b, sum of d)
+        norms = xp.sum(xp.stack([own.norms for own in prepared]), axis=0)  # (b,)
+        return PreparedRows(rows, norms, gaps=False), self.all_landmarks
+
+    @cached_property
+    def all_landmarks(self) -> LandmarkRows:
+        """The landmarks' views side by side."""
+        xp = array_namespace(self.landmarks[0].rows)
+        return LandmarkRows(xp.concat([view.rows for view in self.landmarks], axis=1), self.landmarks[0].present)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """How the views' distances are correlated, estimated from pairs of landmarks; derived, so not saved."""
+        chosen = np.unique(np.linspace(0, self.n_landmarks - 1, LIKENESS_LANDMARKS).astype(np.int64))
+        pairs = np.triu_indices(len(chosen), 1)
+        own = [LandmarkRows(to_host(view.rows[chosen]), to_host(view.present)[chosen]) for view in self.landmarks]
+        distances = [squared_distances(view.rows, view.norms, view)[pairs] for view in own]
+        return learn_likeness(np.stack(distances).astype(np.float64))
+
+    @cached_property
+    def searches(self) -> dict[int, list[int]]:
+        """The graphs that choose neighbours by each view's distances: a smaller scale is a prefix of a larger one."""
+        found: dict[int, list[int]] = {}
+        for g, graph in enumerate(self.graphs):
+            found.setdefault(graph.search, []).append(g)
+        return found
+
+    def _prepare(self, v: int, view: ViewBlock, some: slice, first_row: int, watch: Stopwatch) -> PreparedRows:
+        """Return some rows of one view, prepared: sparse ones on the host, then moved to where the landmarks are."""
+        present = None if view.present is None else view.present[some]  # (b,)
+        if present is not None and not present.any():
+            return absent_rows(len(present), self.landmarks[v])
+        if self.preparations[v].hides_infinity:
+            check_finite_rows(self.names[v], view.data[some], present, first_row)
+        with watch("preparation"), np.errstate(all="ignore"):  # values that are not finite show in the norm
+            rows = blank(beside(self.preparations[v](view.data[some]), self.landmarks[0].rows), present)  # (b, d)
+            norms = squared_norms(rows)  # (b,)
+        check_finite(self.names[v], norms, present, first_row)
+        if self.preparations[v].needs_direction:
+            present = (norms > 0) & (True if present is None else present)
+        if present is not None:
+            norms = array_namespace(norms).where(present, norms, np.inf)
+        return PreparedRows(rows, norms, gaps=present is not None or not bool(self.landmarks[v].present.all()))
 
 
 def lay_out_graphs(
@@ -32,7 +284,7 @@ def lay_out_graphs(
     concatenation: bool,
     precision: str = "float32",
 ) -> GraphMap:
-    """Return the graphs that join rows to landmarks: every view, and all side by side if asked, at every scale."""
+    """Return the graphs between rows and landmarks: one per view and scale, and of all views side by side if asked."""
     sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
     if concatenation and len(landmarks) > 1:
         sources.append((CONCATENATION, LOCAL))
@@ -46,11 +298,11 @@ def lay_out_graphs(
 
 
 def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tuple[LandmarkRows, ...]:
-    """Return the landmarks as every view sees them."""
+    """Return the landmarks in every view, prepared."""
     found = []
     for block, preparation in zip(landmarks.read(slice(None)), preparations, strict=True):
         rows = preparation(block.data)  # (p, d)
-        # Where rows are: sparse ones are on the host, whatever device they were read to.
+        # On the device of the rows: sparse ones are on the host, whatever device they were read to.
         present = like(np.ones(landmarks.n_rows) if block.present is None else to_host(block.present), rows, bool)
         rows = blank(rows, None if block.present is None else present)
         if preparation.needs_direction:
@@ -64,8 +316,7 @@ def median_distance(
 ) -> float:
     """Return the median distance between rows, prepared, over a sample of them where there are many.
 
-    This is the paper's sigma. It falls back to the mean where more than half of the rows are alike, and to 1 where
-    all are.
+    This is the paper's sigma. Where more than half of the pairs are equal it is the mean, and where all are, 1.
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
@@ -78,8 +329,7 @@ def median_distance(
     squares = norms[:, None] + norms - 2 * products
     once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair
     distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
-    middle = distances.median() if is_tensor(distances) else np.median(distances)
-    return float(middle) or float(distances.mean()) or 1.0
+    return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
 
 
 def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:

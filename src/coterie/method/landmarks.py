@@ -1,58 +1,58 @@
-"""Views -> the p rows that stand for all of them."""
+"""Views -> the p rows that represent all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import array_namespace, convert, like, precision_of, to_host
-from coterie.kernels import is_tensor, kernels_of
-from coterie.method.rowmap import LandmarkRows, squared_distances
+from coterie.arrays import array_namespace, convert, like, precision_of, squared_norms, to_host
+from coterie.kernels import kernels_of
+from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.seeding import draw_starts, far_apart
-from coterie.rows.torch import upload
+from coterie.rows.torch import upload_if_host
 from coterie.threads import in_order
 from coterie.validation import refuse
-from coterie.views.preparation import Preparation, Table, squared_norms
-
-if TYPE_CHECKING:
-    from coterie.views.tables import Views
+from coterie.views import Preparation, Table, Views
 
 LANDMARKS = ("kmedoids", "kmedoids++", "random")
 
-# Rows that take part per landmark, and at least in all. More change nothing that can be measured.
-SAMPLE_PER_LANDMARK = 20
-SAMPLE_ROWS = 20_000
+# Landmarks are chosen from this many rows per landmark, and at least from this many in all. More change nothing that
+# can be measured.
+ROWS_PER_LANDMARK = 20
+LEAST_ROWS = 20_000
 
 # k-medoids++ draws its seeds from this many rows per landmark: it is slow, and only a start.
-SEED_PER_LANDMARK = 5
+SEED_ROWS_PER_LANDMARK = 5
 
 # Above this many multiply-adds a pass, distances are measured on a random projection to this many columns. It
-# keeps squared distances to within about 1 / sqrt(columns), and medoids are not that particular.
+# preserves squared distances to within about 1 / sqrt(columns), which is enough for medoids.
 EXACT_WORK = 2_000_000_000
 PROJECTED_COLUMNS = 96
 
 # A light clustering makes better landmarks than a thorough one: it keeps more of them where the rows are dense.
-MAX_ITER = 5
+MEDOID_PASSES = 5
 
-# Both rows of a pair are as near to its mean, and rounding must not choose between them: it differs between machines.
-# Among members whose squared distances differ by no more than this share, the first one is the medoid.
+# The two rows of a pair are equally near to its mean, and rounding, which differs between machines, must not choose
+# between them: among members whose squared distances differ by no more than this share, the first is the medoid.
 TIE = 1e-4
-TILE = 1024
+
+# Rows that one thread prepares, or finds the nearest medoids of, at a time.
+PART_ROWS = 1024
 
 
 def sample_size(n_rows: int, n_landmarks: int) -> int:
-    """Return how many rows are looked at to choose landmarks and scales."""
-    return min(n_rows, max(SAMPLE_ROWS, SAMPLE_PER_LANDMARK * n_landmarks))
+    """Return how many rows are sampled to choose landmarks and scales."""
+    return min(n_rows, max(LEAST_ROWS, ROWS_PER_LANDMARK * n_landmarks))
 
 
-def candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
+def landmark_candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
     """Return the rows that may become landmarks, given which row has which view (n x V).
 
-    A landmark that lacks a view is nobody's neighbour there. So landmarks are complete rows; where those are too few,
-    the rows that have most views, but every view keeps a share of rows that have it.
+    A landmark that lacks a view is no row's neighbour there. So landmarks are complete rows; where those are too few,
+    they are the rows with most views, with a share for every view of rows that have it.
     """
     n_views = presence.sum(axis=1)  # (n,)
     complete = np.flatnonzero(n_views == presence.shape[1])
@@ -73,7 +73,7 @@ def concatenated_sample(
 ) -> np.ndarray:
     """Return the sampled rows of all views, prepared and side by side, on fewer columns where that saves work.
 
-    A row that lacks a view stands at that view's mean.
+    A row that lacks a view gets that view's mean.
     """
     parts: list[Any] = []
     for block, preparation in zip(sample.read(slice(None)), preparations, strict=True):
@@ -83,7 +83,7 @@ def concatenated_sample(
         if block.present is not None:
             present = like(to_host(block.present), rows, bool)  # (s,)
             rows[~present] = rows[present].mean(axis=0) if present.any() else 0
-        parts.append(rows if sample.device is None or is_tensor(rows) else upload(rows, sample.device))
+        parts.append(upload_if_host(rows, sample.device))
     n_columns = sum(rows.shape[1] for rows in parts)
     if sample.n_rows * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
         # Projections of the views add up to one of all of them side by side.
@@ -93,10 +93,10 @@ def concatenated_sample(
 
 def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> Table:
     """Return prepared rows; those of an array by several threads."""
-    if not isinstance(data, np.ndarray):
+    if sparse.issparse(data) or kernels_of(data).BATCHED:
         return preparation(data)
-    starts = range(0, len(data), TILE)
-    parts = list(in_order(lambda start: preparation(data[start : start + TILE]), starts, n_threads))
+    starts = range(0, len(data), PART_ROWS)
+    parts = list(in_order(lambda start: preparation(data[start : start + PART_ROWS]), starts, n_threads))
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
@@ -108,7 +108,7 @@ def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> 
 
 
 def project_at_random(rows: Table, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows in random directions; squared distances stay what they are, on average."""
+    """Return a random projection of the rows, which preserves squared distances on average."""
     directions = rng.standard_normal((rows.shape[1], n_columns)) / np.sqrt(n_columns)
     return rows @ like(directions, rows, precision_of(rows))  # (s, c)
 
@@ -116,7 +116,7 @@ def project_at_random(rows: Table, n_columns: int, rng: np.random.Generator) -> 
 def choose_landmarks(
     rows: np.ndarray, n_landmarks: int, how: str, rng: np.random.Generator, n_threads: int
 ) -> np.ndarray:
-    """Return the numbers of the rows that stand for all, ascending; fewer where fewer are distinct."""
+    """Return the numbers of the landmarks, ascending; fewer where fewer rows are distinct."""
     if how == "random":
         return distinct_rows(rows, rng.permutation(len(rows)), n_landmarks)
     return kmedoids(rows, n_landmarks, rng, spread_seeds=how == "kmedoids++", n_threads=n_threads)
@@ -152,7 +152,7 @@ def kmedoids(
     the member nearest to the group's mean. So a pass costs a product with the medoids, and n x n distances are never
     needed.
 
-    The first medoids are drawn evenly, or, with ``spread_seeds``, far from each other (k-medoids++). Fewer are
+    The first medoids are drawn uniformly, or, with ``spread_seeds``, far from each other (k-medoids++). Fewer are
     returned where fewer rows are distinct.
 
     Examples
@@ -164,7 +164,7 @@ def kmedoids(
     """
     seeds = spread_rows(rows, n_landmarks, rng) if spread_seeds else rng.permutation(len(rows))
     medoids = distinct_rows(rows, seeds, n_landmarks)
-    for _ in range(MAX_ITER):
+    for _ in range(MEDOID_PASSES):
         labels = nearest_medoid(rows, medoids, n_threads)
         moved = medoids_of_groups(rows, labels, len(medoids))
         if np.array_equal(moved, medoids):
@@ -174,39 +174,39 @@ def kmedoids(
 
 
 def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return rows far from each other: each drawn with odds like its squared distance to those before."""
+    """Return rows far from each other, as k-means++ draws them."""
     subset = np.arange(len(rows))
-    if len(rows) > SEED_PER_LANDMARK * count:
-        subset = np.sort(rng.choice(len(rows), SEED_PER_LANDMARK * count, replace=False))
-    return subset[far_apart(to_host(rows[subset]), draw_starts(1, count, rng, n_trials=1)[0])]
+    if len(rows) > SEED_ROWS_PER_LANDMARK * count:
+        subset = np.sort(rng.choice(len(rows), SEED_ROWS_PER_LANDMARK * count, replace=False))
+    return subset[far_apart(to_host(rows[subset]), draw_starts(1, count, rng, n_trials=1))[0]]
 
 
 def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:
-    """Return the first ``count`` rows of an order that are not twins of one before, ascending."""
+    """Return the first ``count`` rows of an order that do not equal one before, ascending."""
     chosen = order[:count]
-    firsts = first_of_twins(rows[chosen])
-    if len(firsts) < count < len(order):  # look further down the order
-        firsts = first_of_twins(rows[order])
+    firsts = first_of_equals(rows[chosen])
+    if len(firsts) < count < len(order):  # search all of the order
+        firsts = first_of_equals(rows[order])
         chosen = order
     return np.sort(chosen[np.sort(firsts)[:count]])
 
 
-def first_of_twins(rows: np.ndarray) -> np.ndarray:
-    """Return the numbers of the rows that no row before is equal to."""
+def first_of_equals(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows that do not equal one before."""
     return np.unique(to_host(rows), axis=0, return_index=True)[1]
 
 
 def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest medoid."""
     centers = LandmarkRows(rows[medoids], like(np.ones(len(medoids)), rows, bool))
-    tile_rows = TILE if isinstance(rows, np.ndarray) else len(rows)  # a GPU has room for all
+    part_rows = len(rows) if kernels_of(rows).BATCHED else PART_ROWS
 
     def nearest(start: int) -> np.ndarray:
-        tile = rows[start : start + tile_rows]
+        tile = rows[start : start + part_rows]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
         return distances.argmin(axis=1)
 
-    parts = list(in_order(nearest, range(0, len(rows), tile_rows), n_threads))
+    parts = list(in_order(nearest, range(0, len(rows), part_rows), n_threads))
     labels = array_namespace(parts[0]).concat(parts)  # (s,)
     # A medoid stays in its own group: no group is ever empty.
     labels[medoids] = like(np.arange(len(medoids)), labels)

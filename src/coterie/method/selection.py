@@ -32,9 +32,10 @@ from coterie.method.cotraining import (
     first_sums,
     graph_trust,
 )
-from coterie.method.rowmap import CONCATENATION, Basis, Block, GraphMap, host_block, unit_embedding
+from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
+from coterie.method.rowmap import Basis, unit_embedding
 from coterie.method.seeding import draw_starts, far_apart
-from coterie.method.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, largest_eigenpairs, sum_grams
+from coterie.method.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, sum_grams
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
@@ -439,7 +440,7 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
 def best_centroids(sample: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
     """Return the centroids of the best of a few runs of k-means: from what cluster-QR finds, and rows far apart."""
     starts = [qr_centroids(sample, k)]
-    starts += [sample[far_apart(sample, draws)] for draws in draw_starts(n_starts, k, rng)]
+    starts += [sample[numbers] for numbers in far_apart(sample, draw_starts(n_starts, k, rng))]
     return min((lloyd(sample, start) for start in starts), key=lambda end: end[1])[0]  # (k, c)
 
 
@@ -448,7 +449,7 @@ def top_directions(rows: np.ndarray, k: int) -> np.ndarray:
     n, width = rows.shape
     tall = n >= width
     square = rows.T @ rows if tall else rows @ rows.T  # the smaller of the two
-    values, vectors = largest_eigenpairs(square.astype(np.float64), min(k, len(square)))
+    values, vectors = cpu.largest_eigenpairs(square.astype(np.float64), min(k, len(square)))
     roots = inverse_roots(values)  # (k,)
     directions = vectors * roots if tall else rows.T @ (vectors * roots**2)  # (width, k)
     return directions.astype(rows.dtype)

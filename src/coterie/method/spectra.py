@@ -12,32 +12,32 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
-from coterie.kernels import is_tensor, kernels_of
+from coterie.kernels import kernels_of
 from coterie.rows import Rows
 from coterie.validation import must_be_finite
 
 if TYPE_CHECKING:
-    from coterie.method.rowmap import Block
+    from coterie.method.graphs import Block
 
-HOST = np.empty(0)  # stands for NumPy's arrays
+HOST = np.empty(0)  # an example of NumPy's arrays
 
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
 
-# From so many landmarks on, and for at most one eigenpair in so many, iterating beats a full reduction.
+# From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
+# reduction.
 ITERATE_FROM = 400
-FEW = 20
+VECTORS_PER_PAIR = 20
 RESTARTS = 10  # of ARPACK, after which a full reduction would be as fast
-LOOKS, STEPS = 4, 5  # for what ARPACK missed
-# Where the last of the wanted eigenvalues is this near to 1, a graph nearly falls into pieces, and what is missed does
-# not show.
+PROBES, PROBE_STEPS = 4, 5  # random directions, and powers of the matrix, that search for what ARPACK missed
+# Where the last of the wanted eigenvalues is this near to 1, a graph is nearly disconnected, and the probes do not show
+# what is missing.
 CROWDED = 0.9
 FILTERS = 30
-MOST_GROWTH = {4: 12.0, 8: 30.0}  # log, by bytes of a number
-PATIENCE = 1 / 3  # a full reduction costs about p / m times so many filters of m columns; on a GPU, far more
+FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
 DEGREE = 10
-RESIDUAL = {4: 2e-5, 8: 1e-7}  # by bytes of a number: what is left of M v - lambda v
-# Where more eigenvalues than the block has columns are 1, as in a graph of many pieces, there is no gap to cut at.
+RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
+# Where more eigenvalues than the block has columns are 1, as in a graph of many components, there is no gap to cut at.
 LARGEST_CUT = 0.9
 
 
@@ -59,9 +59,9 @@ class Consensus:
 
 
 def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
-    """Yield G = sum_i z_i z_i^T of every graph in turn: all of them at once would be a lot of p x p matrices.
+    """Yield G = sum_i z_i z_i^T of every graph in turn: all at once would be too many p x p matrices.
 
-    ``like`` is any array of the rows' kind and place.
+    ``like`` is any array of the rows' library and device.
     """
     kernels = kernels_of(like)
     for start, stop in itertools.pairwise(bounds.tolist()):
@@ -86,10 +86,10 @@ def graph_spectrum(
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
-    rows of Z sum to one (Eqs. (2) to (4)). A landmark that nobody is joined to has degree zero and drops out.
-    With ``drop_first`` the constant vector is left out. Every vector is multiplied by its singular value to the power
-    ``diffusion``, so that weak directions count less. ``start`` is that of a spectrum thought to be near this one.
-    Vectors need not be more precise than the weights that they are multiplied with: that is ``precision``.
+    rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
+    ``drop_first`` the constant vector is left out. Every vector is multiplied by its singular value to the power
+    ``diffusion``, which gives weak directions less weight. ``start`` is that of a spectrum near this one.
+    ``precision`` is that of the iteration: vectors need not be more precise than the weights they multiply.
     """
     xp = array_namespace(gram)
     degrees = xp.sum(gram, axis=-1)  # (p,)
@@ -97,8 +97,8 @@ def graph_spectrum(
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
     laplacian = gram * roots[..., None, :] * roots[..., None]  # (p, p)
     if drop_first:
-        # The first vector is known: it is constant over the rows. Taking it out by name, and not as the one that comes
-        # first, is what keeps the others whole when a graph falls into pieces and the largest eigenvalue comes often.
+        # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first that
+        # found: in a graph of several components the largest eigenvalue is multiple, and any vector could come first.
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
         laplacian = laplacian - constant[..., None] * constant[..., None, :]
     p = gram.shape[-1]
@@ -117,14 +117,14 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
 
     ``outer`` is H = sum_i e_i e_i^T of the unweighted stack (Gr x Gr); ``weights`` has one number per graph. Every
     vector is multiplied by its share of the largest eigenvalue to the given ``power``: directions that few graphs
-    agree on count less.
+    agree on get less weight.
     """
     n_graphs = len(weights)
     outer = to_host(outer)  # small enough to be solved faster there
     must_be_finite("augmented view", outer, weights)
     held = outer.diagonal().reshape(n_graphs, -1).sum(axis=1)  # (G,)
-    weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no say, whatever it weighs
-    unit = power_of_two(weights.max())  # only shares count, and squares of 1e200 must not be lost
+    weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no weight
+    unit = power_of_two(weights.max())  # only ratios matter, and the square of 1e200 would overflow
     scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
     values, vectors = occupied_eigenpairs(outer * scale * scale[:, None])
     kept = values[:n_components]
@@ -137,11 +137,11 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
 def occupied_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a matrix that has none below zero, descending, and vectors for those above zero.
 
-    A graph of low rank brings columns of zeros, most of all where nearly every row is a cluster. Time grows with the
-    cube of those that are looked at, so these are not.
+    A graph of low rank has columns of zeros, most of all where nearly every row is a cluster. Time grows with the
+    cube of the columns, so these are left out.
     """
     occupied = matrix.diagonal() > 0  # (m,)
-    occupied[0] = True  # a matrix of zeros has eigenvalues too
+    occupied[0] = True  # so that a matrix of zeros has an eigenvalue too
     found, directions = eigh(matrix[np.ix_(occupied, occupied)])
     values, vectors = np.zeros(len(matrix)), np.zeros_like(matrix)
     values[: len(found)] = np.maximum(found[::-1], 0)
@@ -165,38 +165,21 @@ def top_eigenpairs(
 
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
-    size = matrix.shape[-1]
-    if size >= ITERATE_FROM and FEW * count <= size:
+    size, kernels = matrix.shape[-1], kernels_of(matrix)
+    if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
         rounded = convert(matrix, precision)
-        found = None if is_tensor(matrix) or start is not None else lanczos(rounded, count)
+        found = None if kernels.BATCHED or start is not None else lanczos(rounded, count)
         found = found or filtered_subspace(rounded, count, start)
         if found is not None:
             return found
-    if not is_tensor(matrix):
-        return Eigenpairs(*largest_eigenpairs(matrix, count))
-    xp = array_namespace(matrix)
-    values, vectors = xp.linalg.eigh(matrix)
-    return Eigenpairs(xp.flip(values, axis=-1)[..., :count], xp.flip(vectors, axis=-1)[..., :count])
-
-
-def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
-
-    LAPACK knows how to stop at the largest ones, but where an eigenvalue comes very often, as in a graph of many
-    pieces, it may find fewer of them than there are, and does not say so. Then all are asked for.
-    """
-    size = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
-    if len(values) < count:
-        values, vectors = eigh(matrix, driver="evd")
-    return values[::-1][:count], vectors[:, ::-1][:, :count]
+    return Eigenpairs(*kernels.largest_eigenpairs(matrix, count))
 
 
 def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
-    """Return the top eigenpairs by ARPACK, the fastest way to them, or None where it misses some.
+    """Return the top eigenpairs by ARPACK, the fastest method, or None where it misses some.
 
-    It starts from a single vector, which may hold only one vector of an eigenvalue that comes often, as 1 does in a
-    graph of several pieces.
+    It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
+    components.
     """
     rng = np.random.default_rng(0)
     start = rng.standard_normal(len(matrix)).astype(matrix.dtype)  # (p,)
@@ -213,14 +196,14 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
 
 
 def largest_beside(matrix: np.ndarray, vectors: np.ndarray, rng: np.random.Generator) -> float:
-    """Return about the largest eigenvalue whose vectors are orthogonal to the given ones, from below.
+    """Return a lower bound, nearly sharp, of the largest eigenvalue whose vectors are orthogonal to the given ones.
 
-    A few random directions and their images under the matrix hold enough of such a vector to show it.
+    By Rayleigh-Ritz in the span of a few random directions and their images under powers of the matrix.
     """
     known, images = vectors, []  # (p, m)
-    block = rng.standard_normal((len(matrix), LOOKS)).astype(matrix.dtype)
-    for _ in range(STEPS):
-        for _ in range(2):  # once leaves rounding
+    block = rng.standard_normal((len(matrix), PROBES)).astype(matrix.dtype)
+    for _ in range(PROBE_STEPS):
+        for _ in range(2):  # once would leave rounding errors
             block = np.linalg.qr(block - known @ (known.T @ block))[0]  # (p, looks)
         known = np.hstack([known, block])
         images.append(block := matrix @ block)
@@ -230,9 +213,9 @@ def largest_beside(matrix: np.ndarray, vectors: np.ndarray, rng: np.random.Gener
 
 
 def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
-    """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not settle.
+    """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not converge.
 
-    A block of vectors finds eigenvalues of any multiplicity, such as the many ones of a graph in many pieces, which
+    A block of vectors finds eigenvalues of any multiplicity, such as that of 1 in a graph of many components, which
     methods that start from a single vector can miss.
     """
     xp = array_namespace(matrix)
@@ -244,6 +227,7 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
     block, before = start, np.inf  # (p, m)
     tolerance = RESIDUAL[matrix.dtype.itemsize]
+    most_filters = kernels_of(matrix).FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
         if number or cold:  # where the last search ended, vectors are orthonormal already
             block, _ = xp.linalg.qr(block)
@@ -255,8 +239,8 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         residual = float(xp.max(xp.sum(gaps * gaps, axis=-2))) ** 0.5
         if residual < tolerance:
             return Eigenpairs(values[..., :count], convert(block[..., :count], "float64"), block)
-        if number > 1 and not is_tensor(matrix) and filters_left(before, residual, tolerance) > PATIENCE * size / width:
-            return None
+        if number > 1 and filters_left(before, residual, tolerance) > most_filters:
+            return None  # a full reduction is faster
         before = residual
         cut = convert(xp.clip(values[..., -1:], 1e-3, LARGEST_CUT), precision_of(matrix))
         block = chebyshev(matrix, block, image, cut[..., None])
@@ -264,7 +248,7 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
 
 
 def filters_left(before: float, now: float, goal: float) -> float:
-    """Return how many more filters a residual needs, at the rate at which the last one brought it down.
+    """Return how many more filters a residual needs, at the rate of the last one.
 
     Examples
     --------
@@ -278,23 +262,23 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
     xp = array_namespace(matrix)
     half = cut / 2
-    # An eigenvalue of 1 grows like exp(degree * steepness). More than the precision can tell apart gains nothing.
+    # An eigenvalue of 1 grows like exp(degree * steepness). Growth beyond the precision gains nothing.
     steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
-    degree = int(np.clip(MOST_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
+    degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
     before, now = block, (image - half * block) / half
     doubled = (2 / half) * matrix
     diagonal = np.arange(matrix.shape[-1])
     doubled[..., diagonal, diagonal] -= 2
     for _ in range(degree - 1):
         before, now = now, doubled @ now - before
-        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which is too much for float32
+        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which would overflow float32
             scale = xp.max(xp.abs(now))
             now, before = now / scale, before / scale
     return now
 
 
 def inverse_roots(values: np.ndarray) -> np.ndarray:
-    """Return values^(-1/2), zero for directions that carry nothing."""
+    """Return values^(-1/2), zero for values that are rounding errors."""
     xp = array_namespace(values)
     real = values > RANK_TOLERANCE * xp.clip(xp.max(values, axis=-1, keepdims=True), np.finfo(float).tiny, None)
     return xp.where(real, xp.where(real, values, 1.0) ** -0.5, 0.0)

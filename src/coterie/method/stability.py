@@ -18,7 +18,8 @@ import numpy as np
 from coterie.arrays import precision_of, to_host
 from coterie.method.assignment import assign
 from coterie.method.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
-from coterie.method.rowmap import Basis, Block, unit_embedding
+from coterie.method.graphs import Block
+from coterie.method.rowmap import Basis, unit_embedding
 from coterie.method.selection import best_centroids, keep_landmarks, rand_index, some_graphs
 from coterie.method.spectra import consensus, graph_spectrum, sum_grams
 from coterie.rows.memory import MemoryRows

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.arrays import squared_norms
 from coterie.kernels import cpu
-from coterie.method.graphs import median_distance
-from coterie.method.rowmap import TILE, Block, LandmarkRows, squared_distances, squared_norms
+from coterie.method.distances import LandmarkRows, squared_distances
+from coterie.method.graphs import TILE_ROWS, Block, median_distance
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 from coterie.validation import check_choice, check_int, check_real, refuse
-from coterie.views.preparation import Table
+from coterie.views import Table
 
 BANDWIDTHS = ("mean_squared", "median", "local")
 LANDMARKS = ("kmeans", "random")
@@ -57,10 +58,10 @@ def nearest(table: Table, landmarks: Table, n_threads: int) -> np.ndarray:
     centers = LandmarkRows(landmarks, np.ones(landmarks.shape[0], dtype=bool))
 
     def label(start: int) -> np.ndarray:
-        tile = table[start : start + TILE]
+        tile = table[start : start + TILE_ROWS]
         return squared_distances(tile, squared_norms(tile), centers).argmin(axis=1)  # (b,)
 
-    return np.concatenate(list(in_order(label, range(0, table.shape[0], TILE), n_threads)))
+    return np.concatenate(list(in_order(label, range(0, table.shape[0], TILE_ROWS), n_threads)))
 
 
 def group_means(table: Table, labels: np.ndarray, landmarks: Table) -> Table:
@@ -109,10 +110,10 @@ def connect(table: Table, landmarks: Table, n_neighbors: int, sigma: float, n_th
     q = min(n_neighbors, p)
 
     def join(start: int) -> Block:
-        tile = table[start : start + TILE]
+        tile = table[start : start + TILE_ROWS]
         distances = squared_distances(tile, squared_norms(tile), centers)  # (b, p)
         ((indices, squares),) = cpu.smallest(distances[None], [q])
         return Block(indices, cpu.gaussian(squares, np.array([0, q]), [sigma]))
 
-    starts = MemoryRows(range(0, n, TILE), n_rows=n, n_threads=n_threads)
+    starts = MemoryRows(range(0, n, TILE_ROWS), n_rows=n, n_threads=n_threads)
     return starts.map(join)

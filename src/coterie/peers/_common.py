@@ -11,11 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from coterie.method.assignment import assign, fit_centroids
-from coterie.method.rowmap import check_finite
 from coterie.rows.memory import MemoryRows
 from coterie.validation import check_int, refuse
-from coterie.views.preparation import Table, prepare
-from coterie.views.tables import View, Views, as_views
+from coterie.views import Table, View, Views, as_views, check_finite, prepare
 
 
 class Peer(ClusterMixin, BaseEstimator):

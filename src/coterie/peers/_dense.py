@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from coterie.arrays import squared_norms
 from coterie.kernels import cpu
+from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import median_distance
-from coterie.method.rowmap import LandmarkRows, squared_distances, squared_norms
 from coterie.method.spectra import top_eigenpairs
-from coterie.views.preparation import Table
+from coterie.views import Table
 
 MAX_ROWS = 10_000
 

@@ -18,7 +18,7 @@ from coterie.peers._bipartite import (
 from coterie.peers._common import Peer, cut, pick_view, prepared_table
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_int
-from coterie.views.preparation import Table
+from coterie.views import Table
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from coterie.peers._common import Peer, cut, prepared_table, side_by_side
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_int, check_real
-from coterie.views.preparation import Table
+from coterie.views import Table
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy as np
 
 from coterie import __version__
 from coterie.arrays import to_host
-from coterie.kernels import is_tensor
 from coterie.method.selection import relative_gaps
 from coterie.metrics import accuracy_of, ari_of, nmi_of, purity_of
 from coterie.report._colours import PALETTE
@@ -186,8 +185,7 @@ def is_missing(value: Any) -> bool:
 
 def check_length(name: str, values: Any, n_rows: int) -> Any:
     """Return values that can be looked up by row number, one per row of the fit."""
-    if is_tensor(values):
-        values = to_host(values)
+    values = to_host(values)
     if not isinstance(values, np.ndarray):
         values = as_objects(values)
     if values.shape != (n_rows,):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import write_text
+from coterie.lazy import import_extra
 from coterie.report._colours import PALETTE, RAMP, SHAPES, colour_of, shape_of
 from coterie.report._describe import describe
 
@@ -89,12 +90,13 @@ def render(found: dict[str, Any]) -> str:
 
 def environment() -> Any:
     """Return the template engine, with everything escaped unless it is marked as safe."""
-    try:
-        from jinja2 import Environment, FunctionLoader, StrictUndefined
-    except ImportError as error:
-        raise ImportError("A report needs jinja2: pip install coterie[report]") from error
-    found = Environment(
-        loader=FunctionLoader(read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    jinja2 = import_extra("jinja2", "report", "A report")
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(read),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     found.filters.update(brief=brief, count=count, percent=percent, digits=digits, seconds=seconds, line=line)
     found.globals.update(colour_of=colour_of, shape_of=shape_of, numbers_fit=NUMBERS_FIT, many=MANY)

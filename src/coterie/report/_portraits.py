@@ -12,8 +12,7 @@ from scipy import sparse
 from coterie.report._pictures import data_uri, sheet, shrink
 from coterie.report._sample import Sample, read_rows
 from coterie.report._text import shown
-from coterie.views.preparation import Table, column_moments
-from coterie.views.tables import View
+from coterie.views import Table, View, column_moments
 
 MOST_CLUSTERS = 100  # that are portrayed one by one, the largest first
 CONTRASTS_PER_VIEW = 3  # columns that are named,

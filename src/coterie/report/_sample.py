@@ -12,7 +12,7 @@ from coterie.arrays import to_host
 from coterie.method.assignment import assign
 from coterie.method.explanation import ask_views
 from coterie.threads import count_threads, in_order, one_thread_per_block
-from coterie.views.tables import View, ViewBlock, Views, check_columns, match_views
+from coterie.views import View, ViewBlock, Views, check_columns, match_views
 
 LEAST_PER_CLUSTER = 12  # rows of a small cluster that are looked at, where it has as many
 SAME_ROWS = 0.95  # share of rows that must get the label of the fit again

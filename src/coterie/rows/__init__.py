@@ -1,4 +1,12 @@
-"""Where blocks of rows live. Every place knows the same few verbs."""
+"""Where blocks of rows live: in memory, in files, on a torch device, on the workers of a Dask cluster.
+
+The four kinds (``memory``, ``disk``, ``torch``, ``dask``) have the same few verbs, and the method is written against
+those:
+
+- ``map`` a function over the blocks, ``replace`` the blocks by it, ``sum`` it over them, ``take`` rows by number;
+- and, for results that leave the rows: ``each`` (something small for every block), ``stream`` (blocks, one after the
+  other) and ``collect`` (all rows as one array).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +17,10 @@ import numpy as np
 
 
 class Rows(Protocol):
-    """Blocks of rows, somewhere.
+    """The verbs of blocks of rows, wherever they live.
 
-    The functions that are passed in are pure: the same block gives the same result, wherever and however often
-    it is computed. Blocks are arrays, or dataclasses of arrays that have one row for each row
+    Functions that are passed in are pure: the same block gives the same result, wherever and however often it is
+    computed. Blocks are arrays, or dataclasses of arrays that have one row for each row
     (:func:`coterie.rows.blocks.storable`).
     """
 
@@ -21,23 +29,23 @@ class Rows(Protocol):
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Rows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block.
 
-        What is slow to fetch is fetched by ``load``: ahead of time, where that helps.
+        ``load`` reads what is slow to read, ahead of time where that helps.
         """
 
     def replace(self, function: Callable[[Any], Any]) -> Rows:
-        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
+        """Like ``map``, but every old block is freed as soon as the new one exists: these rows are consumed."""
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
-        """Return ``function(block)``, something small, for some blocks that are all rows, in the order of the rows."""
+        """Return ``function(block)``, something small, for consecutive blocks that are all rows together."""
 
     def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
         """Yield ``function(block)`` in the order of the rows, a few of them computed ahead."""
 
     def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
-        """Put the rows of ``function(block)`` together, in the order of the rows."""
+        """Return the rows of ``function(block)`` as one array, in the order of the rows."""
 
     def take(self, rows: np.ndarray) -> Any:
         """Return the given rows, ascending, as one block."""

@@ -1,4 +1,4 @@
-"""Blocks of rows as values: picking rows, joining, and writing them to a file that needs no pickle."""
+"""Blocks of rows as values: selecting rows, concatenating, and writing to files without pickle."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from coterie.arrays import array_namespace
 
 Kind = TypeVar("Kind", bound=type)
 
-# What a file may hold besides arrays, lists and numbers, by name.
+# The dataclasses that a file may hold besides arrays, lists and numbers, by name.
 _KINDS: dict[str, type] = {}
 
 
 def storable(kind: Kind) -> Kind:
-    """Let a dataclass of arrays, one row of each for every row of a block, be picked from, joined and stored.
+    """Register a dataclass of arrays, each with one row for every row of a block, to be selected from and stored.
 
-    It says how large it is, too: what looks small, Dask moves from worker to worker.
+    It gets a true ``__sizeof__``, too: Dask moves what looks small from worker to worker.
     """
     _KINDS[kind.__name__] = kind
     setattr(kind, "__sizeof__", _size)  # noqa: B010
     return kind
 
 
-def array_of(block: Any) -> Any:
-    """Return an array of a block, to see what kind it is."""
+def first_array(block: Any) -> Any:
+    """Return one of a block's arrays, which shows its library, device and length."""
     return _parts(block)[0]
 
 
-def count_rows(block: Any) -> int:
+def block_length(block: Any) -> int:
     """Return the number of rows of a block."""
-    return len(array_of(block))
+    return len(first_array(block))
 
 
-def pick(block: Any, rows: Any) -> Any:
+def select_rows(block: Any, rows: Any) -> Any:
     """Return some rows of a block."""
     return _rebuilt(block, [part[rows] for part in _parts(block)])
 
 
-def join(blocks: Sequence[Any]) -> Any:
-    """Return blocks one below the other."""
+def concat_blocks(blocks: Sequence[Any]) -> Any:
+    """Return blocks as one, one below the other."""
     if len(blocks) == 1:
         return blocks[0]
     columns = zip(*map(_parts, blocks), strict=True)
@@ -54,11 +54,11 @@ def take_from(blocks: Iterable[Any], rows: np.ndarray, first: int = 0) -> Any:
     """Return the given rows, ascending, of consecutive blocks as one block; ``first`` is the first block's number."""
     found = []
     for block in blocks:
-        size = count_rows(block)
+        size = block_length(block)
         here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, first + size)] - first
-        found.append(pick(block, here))
+        found.append(select_rows(block, here))
         first += size
-    return join(found)
+    return concat_blocks(found)
 
 
 def _parts(block: Any) -> list[Any]:

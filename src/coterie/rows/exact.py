@@ -1,4 +1,4 @@
-"""Sums in whole numbers: neither the order of the parts, nor who adds which, changes a bit of them."""
+"""Exact sums: neither the order of the parts, nor which worker adds which, changes a bit of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from coterie.kernels import _numba
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A sum of arrays of floats, as two whole numbers for each entry.
+    """A sum of arrays of floats, as two integers for each entry.
 
-    Sums over rows are below 2^38, and what is lost below 2^-76 is nothing beside the rounding of the parts.
+    Sums over rows are below 2^38, and what is lost below 2^-76 is negligible beside the rounding of the parts.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class ExactSum:
     """
 
     units: np.ndarray  # int64, of 2^-24
-    rest: np.ndarray  # int64, of 2^-76, less than a unit
+    rest: np.ndarray  # int64, of 2^-76, less than one unit
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray | ExactSum]) -> ExactSum:
@@ -47,19 +47,19 @@ class ExactSum:
         """Add an array of floats, or another sum."""
         into = self.units.ravel(), self.rest.ravel()  # both contiguous: no copies
         if isinstance(part, ExactSum):
-            _numba.add_whole(part.units.ravel(), part.rest.ravel(), *into)
+            _numba.add_sums(part.units.ravel(), part.rest.ravel(), *into)
         else:
-            _numba.add_exactly(np.ascontiguousarray(part, dtype=np.float64).ravel(), *into)
+            _numba.add_floats(np.ascontiguousarray(part, dtype=np.float64).ravel(), *into)
 
     def value(self) -> np.ndarray:
         """Return the sum as floats."""
         return (self.units + self.rest * 2.0**-52) * 2.0**-24
 
 
-def add_exactly(total: list[Any], parts: Sequence[Any]) -> None:
+def add_to_totals(total: list[Any], parts: Sequence[Any]) -> None:
     """Add arrays, or sums of them, to a list of sums, which is empty before the first.
 
-    Whole numbers are exact as they are.
+    Integers are exact as they are.
     """
     if not total:
         total += [ExactSum.of([part]) if is_rounded(part) else part for part in parts]
@@ -72,5 +72,5 @@ def add_exactly(total: list[Any], parts: Sequence[Any]) -> None:
 
 
 def is_rounded(part: Any) -> bool:
-    """Whether adding parts like this one would round, or did before they were made whole."""
+    """Whether adding parts like this one would round: floats, and the exact sums of floats."""
     return isinstance(part, ExactSum) or part.dtype.kind == "f"

@@ -12,8 +12,8 @@ from coterie.progress import counted
 from coterie.rows.blocks import take_from
 from coterie.threads import in_order
 
-# Partial sums are made over runs of consecutive blocks, and then added up in order. How many there are depends on the
-# rows and not on the threads, so neither does the rounding; they are few, because every run has its own p x p.
+# Partial sums are made over runs of consecutive blocks, and then added up in order. The number of runs depends on the
+# rows and not on the threads, so rounding does not either; runs are few, because each has p x p matrices of its own.
 ROWS_PER_RUN = 32_768
 MOST_RUNS = 16
 
@@ -36,10 +36,10 @@ class MemoryRows:
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> MemoryRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
-        return self._with(list(self._run(after(load, function), self.blocks)))
+        return self._with(list(self._run(composed(load, function), self.blocks)))
 
     def replace(self, function: Callable[[Any], Any]) -> MemoryRows:
-        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
+        """Like ``map``, but every old block is freed as soon as the new one exists: these rows are consumed."""
         waiting, self.blocks = deque(self.blocks), ()
         given = (waiting.popleft() for _ in range(len(waiting)))
         return self._with(list(self._run(function, given, len(waiting))))
@@ -54,10 +54,10 @@ class MemoryRows:
 
     def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
         """Yield ``function(block)`` in the order of the rows, a few of them computed ahead."""
-        return self._run(after(load, function), self.blocks)
+        return self._run(composed(load, function), self.blocks)
 
     def collect(self, function: Callable[[Any], np.ndarray], load: Callable[[Any], Any] | None = None) -> np.ndarray:
-        """Put the rows of ``function(block)`` together, in the order of the rows."""
+        """Return the rows of ``function(block)`` as one array, in the order of the rows."""
         parts = self.stream(function, load)
         first = next(parts)
         out = np.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype)
@@ -88,7 +88,7 @@ def sum_runs(
     n_rows: int,
     n_threads: int,
 ) -> Any:
-    """Return the sum over blocks, by partial sums over runs of them."""
+    """Return the sum over blocks, from partial sums over runs of them."""
 
     def sum_run(run: np.ndarray) -> Any:
         total = zeros()
@@ -101,16 +101,16 @@ def sum_runs(
     totals = counted(in_order(sum_run, runs, n_threads), n_runs, n_rows)
     result = next(totals)
     for total in totals:
-        add_totals(result, total)
+        add_in_place(result, total)
     return result
 
 
-def add_totals(total: Any, part: Any) -> None:
+def add_in_place(total: Any, part: Any) -> None:
     """Add one total's arrays to another's, in place."""
     for into, more in zip(total, part, strict=True):
         into += more
 
 
-def after(load: Callable[[Any], Any] | None, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``function`` of what ``load`` fetches: both on the same thread, which has the block in its cache then."""
+def composed(load: Callable[[Any], Any] | None, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``function`` of what ``load`` reads: on the same thread, which then has the block in its cache."""
     return function if load is None else lambda block: function(load(block))

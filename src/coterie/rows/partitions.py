@@ -1,4 +1,4 @@
-"""Tables whose rows are the partitions of a Dask collection: read by whoever works on them, never as a whole."""
+"""Tables whose rows are the partitions of a Dask collection: read by the workers, never as a whole."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.rows.tasks import Named, Part, array_of, bare, computed, identity, lies_on_worker
-from coterie.rows.workers import Asked, answers, workers_of
+from coterie.rows.tasks import Part, TaskMaker, as_dask_array, computed, identity, lies_on_worker, node_value
+from coterie.rows.workers import PartitionQuery, query_partitions, workers_of
 
 
 class DaskTable:
-    """A two-dimensional Dask array in chunks of whole rows, with just enough of an array's manners to be a view."""
+    """A two-dimensional Dask array in chunks of whole rows, with as much of an array's interface as a view needs."""
 
     ndim = 2
 
     def __init__(self, array: Any, device: Any = None) -> None:
         self.array = array
-        self.device = device  # where the workers bring the rows as they work; None: their own memory
+        self.device = device  # where the workers copy the rows to; None: their own memory
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -47,12 +47,12 @@ class DaskTable:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | np.ndarray) -> Any:
-        """Return some rows, computed: nothing else of the table comes here."""
+        """Return some rows, computed; only these are sent to this process."""
         return fetch_rows([self], np.arange(len(self))[rows] if isinstance(rows, slice) else rows)[0]
 
 
 def as_dask_table(table: Any) -> DaskTable:
-    """Return a Dask array or dataframe as a table; where it does not know its partitions' lengths, they are counted."""
+    """Return a Dask array or dataframe as a table; partitions of unknown length are counted."""
     array = table if hasattr(table, "chunks") else _frame_as_array(table)
     if array.ndim == 2:
         if np.isnan(array.shape[0]):
@@ -64,10 +64,10 @@ def as_dask_table(table: Any) -> DaskTable:
 def _frame_as_array(frame: Any) -> Any:
     """Return a dataframe's values; its partitions' lengths are counted, which takes a pass over them."""
     dtype = common_type(list(frame.dtypes))
-    count, values = Named("count"), Named("values")
+    count, values = TaskMaker("count"), TaskMaker("values")
     parts = frame.to_delayed()
     sizes = computed([count(len, part) for part in parts])
-    return array_of([values(frame_values, part, dtype) for part in parts], sizes, (len(frame.columns),), dtype)
+    return as_dask_array([values(frame_values, part, dtype) for part in parts], sizes, (len(frame.columns),), dtype)
 
 
 def common_type(kinds: Sequence[Any]) -> np.dtype:
@@ -85,13 +85,13 @@ def common_type(kinds: Sequence[Any]) -> np.dtype:
 
 
 def frame_values(frame: Any, dtype: np.dtype) -> np.ndarray:
-    """Return the values of a pandas frame; what it has no value for is NaN."""
+    """Return the values of a pandas frame, NaN where they are missing."""
     missing = {"na_value": np.nan} if dtype.kind == "f" else {}
     return frame.to_numpy(dtype=dtype, **missing)
 
 
 def align_tables(tables: Sequence[DaskTable]) -> list[DaskTable]:
-    """Return tables of as many rows each in the partitions of the first."""
+    """Return tables with the same number of rows, rechunked to the partitions of the first."""
     chunks = tables[0].array.chunks[0]
     return [DaskTable(table.array.rechunk({0: chunks}), table.device) for table in tables]
 
@@ -99,16 +99,16 @@ def align_tables(tables: Sequence[DaskTable]) -> list[DaskTable]:
 def partitions(tables: Sequence[DaskTable]) -> list[Part]:
     """Return every partition as the list of its chunks, one for each table.
 
-    Where partitions share no work, whoever works on one makes its chunks itself, of what it has if they were persisted.
-    As tasks of their own, the chunks of a partition would be made by different workers, and rows would travel before
-    anything was done with them.
+    Where partitions share no tasks, the worker of a partition computes its chunks itself, from what it holds if they
+    were persisted. As tasks of their own, the chunks of a partition would be computed by different workers, and rows
+    would travel before anything is done with them.
     """
     import dask
     from dask.optimization import cull
 
     arrays = [table.array for table in tables]
     graph = graph_of(arrays)
-    if not any(map(lies_on_worker, graph.values())):  # which optimization would hide inside of tasks
+    if not any(map(lies_on_worker, graph.values())):  # optimization would hide those inside tasks
         arrays = dask.optimize(*arrays)
         graph = graph_of(arrays)
     keys = [[(array.name, number, 0) for array in arrays] for number in range(len(tables[0].sizes))]
@@ -127,14 +127,14 @@ def graph_of(arrays: Sequence[Any]) -> dict[Any, Any]:
 
 
 def part_of(graph: Mapping[Any, Any], keys: Sequence[Any]) -> Part:
-    """Return the chunks that keys of a graph make: its own tasks as bytes, and what lies on workers as it is."""
+    """Return the chunks of some keys of a graph as a partition: tasks are pickled, results on workers stay there."""
     import cloudpickle
     from dask.delayed import Delayed
 
-    held = {key: bare(value) for key, value in graph.items() if lies_on_worker(value)}
+    held = {key: node_value(value) for key, value in graph.items() if lies_on_worker(value)}
     tasks = {key: value for key, value in graph.items() if key not in held}
-    packed = cloudpickle.dumps((tasks, list(held), keys))
-    return Part((packed, *(Delayed(key, {key: future}) for key, future in held.items())), make_chunks)
+    pickled = cloudpickle.dumps((tasks, list(held), keys))
+    return Part((pickled, *(Delayed(key, {key: future}) for key, future in held.items())), make_chunks)
 
 
 def share_work(graphs: Sequence[Mapping[Any, Any]]) -> bool:
@@ -145,16 +145,16 @@ def share_work(graphs: Sequence[Mapping[Any, Any]]) -> bool:
 
 
 def is_literal(value: Any) -> bool:
-    """Whether a node of a graph is data, such as the handle of a file, and not something to be done."""
+    """Whether a node of a graph is data, such as the handle of a file, and not a task."""
     return type(value).__name__ == "DataNode" or not (hasattr(value, "dependencies") or isinstance(value, tuple))
 
 
-def make_chunks(packed: bytes, *held: Any) -> list[Any]:
-    """Compute some keys of a graph, here and now, from what others made before."""
+def make_chunks(pickled: bytes, *held: Any) -> list[Any]:
+    """Return some keys of a graph, computed in this thread from results that exist already."""
     import cloudpickle
     from dask.local import get_sync
 
-    graph, names, keys = cloudpickle.loads(packed)
+    graph, names, keys = cloudpickle.loads(pickled)
     known = {name: (partial(identity, value),) for name, value in zip(names, held, strict=True)}
     return list(get_sync({**graph, **known}, keys))
 
@@ -165,33 +165,33 @@ def list_of(*items: Any) -> list[Any]:
 
 
 def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
-    """Return the given rows of every table, in that order, picked where they are."""
+    """Return the given rows of every table, in that order, selected on the workers."""
     order = np.argsort(rows, kind="stable")
     ascending = rows[order]
     bounds = np.cumsum([0, *tables[0].sizes])  # (P + 1,)
     cuts = np.searchsorted(ascending, bounds)  # (P + 1,)
-    named = Named("sample")
+    make_task = TaskMaker("sample")
     parts = partitions(tables)
-    asked = [
-        Asked(part, worker, (ascending[cuts[number] : cuts[number + 1]] - bounds[number],))
+    queries = [
+        PartitionQuery(part, worker, (ascending[cuts[number] : cuts[number + 1]] - bounds[number],))
         for number, (part, worker) in enumerate(zip(parts, workers_of(parts, tables[0].sizes), strict=True))
         if cuts[number] < cuts[number + 1]
     ]
-    found = answers(named, pick_rows, asked)
+    found = query_partitions(make_task, rows_of_chunks, queries)
     back = np.argsort(order, kind="stable")
-    return [stacked(parts)[back] for parts in zip(*found, strict=True)]
+    return [vstack_chunks(parts)[back] for parts in zip(*found, strict=True)]
 
 
-def pick_rows(rows: np.ndarray, chunks: Sequence[Any]) -> list[Any]:
+def rows_of_chunks(rows: np.ndarray, chunks: Sequence[Any]) -> list[Any]:
     """Return some rows of every chunk."""
     return [in_rows(chunk)[rows] for chunk in chunks]
 
 
 def in_rows(chunk: Any) -> Any:
-    """Return a chunk in a form that rows can be picked from."""
+    """Return a chunk as an array or CSR array, whose rows can be selected."""
     return sparse.csr_array(chunk) if sparse.issparse(chunk) else np.asarray(chunk)
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Return chunks one below the other."""
+def vstack_chunks(parts: Sequence[Any]) -> Any:
+    """Return chunks as one, one below the other."""
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

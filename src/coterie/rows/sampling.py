@@ -1,4 +1,4 @@
-"""Some of very many rows, brought to one place: what all have in common, they show as well."""
+"""A random sample of very many rows, in memory or on one device."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from coterie.kernels import is_tensor
 from coterie.rows import Rows
-from coterie.rows.blocks import array_of, count_rows, pick
+from coterie.rows.blocks import block_length, first_array, select_rows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.torch import TorchRows
 
-BLOCKS = 64  # of as many rows, for all threads
+SAMPLE_BLOCKS = 64  # enough for all threads
 
 
 def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -23,7 +23,7 @@ def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def sample_rows(rows: Rows, size: int, rng: np.random.Generator, n_threads: int) -> Rows:
-    """Return the rows themselves where they are few, else a sample of them, in memory or on the GPU that they are on.
+    """Return a sample of the rows, in memory or on their device; the rows themselves where they are few.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def sample_rows(rows: Rows, size: int, rng: np.random.Generator, n_threads: int)
     if rows.n_rows <= size:
         return rows
     known = rows.take(draw_sample(rows.n_rows, size, rng))
-    if is_tensor(array_of(known)):
-        return TorchRows([known], n_rows=count_rows(known))
-    edges = np.linspace(0, size, min(BLOCKS, size) + 1).astype(int)
-    blocks = [pick(known, slice(start, stop)) for start, stop in pairwise(edges)]
+    if is_tensor(first_array(known)):
+        return TorchRows([known], n_rows=block_length(known))
+    edges = np.linspace(0, size, min(SAMPLE_BLOCKS, size) + 1).astype(int)
+    blocks = [select_rows(known, slice(start, stop)) for start, stop in pairwise(edges)]
     return MemoryRows(blocks, n_rows=size, n_threads=n_threads)

@@ -1,4 +1,4 @@
-"""Dask tasks whose names say what is done: that is what Dask's dashboard shows."""
+"""Dask tasks with names that Dask's dashboard can show."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 
-class Named:
-    """Makes the tasks of one pass, named for a function: of one inside another, for the outer one.
+class TaskMaker:
+    """Makes the tasks of one pass, named after a function; a nested function gives the name of the outer one.
 
     Examples
     --------
     >>> def sum_grams():
     ...     return lambda block: block
-    >>> Named(sum_grams()).name, Named("read").name
+    >>> TaskMaker(sum_grams()).name, TaskMaker("read").name
     ('coterie-sum-grams', 'coterie-read')
     """
 
@@ -39,67 +39,67 @@ class Named:
 
 
 def identity(thing: Any) -> Any:
-    """Return what it is given."""
+    """Return the argument."""
     return thing
 
 
 @dataclass(frozen=True)
 class Part:
-    """A partition: how a worker gets at its blocks."""
+    """A partition: how a worker gets its blocks."""
 
     inputs: tuple[Any, ...]  # tasks, or plain data
     open: Callable[..., Any] = identity  # called with the inputs' results
 
-    def work(self, named: Named, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return one task that opens the partition and calls ``function`` with it, behind other arguments.
+    def work(self, make_task: TaskMaker, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return one task that opens the partition and calls ``function`` with it, after the other arguments.
 
-        If opening were a task of its own, its result could be sent to another worker for the rest.
+        If opening were a task of its own, Dask could send its result to another worker for the rest.
         """
-        return named(partial(open_and_work, self.open, function, len(arguments)), *arguments, *self.inputs)
+        return make_task(partial(open_and_work, self.open, function, len(arguments)), *arguments, *self.inputs)
 
-    def opened(self, named: Named) -> Any:
-        """Return a task whose result is the partition: that which made it, where there is one."""
-        return self.inputs[0] if self.open is identity else self.work(named, identity)
+    def opened(self, make_task: TaskMaker) -> Any:
+        """Return a task whose result is the partition; the task that made it, where there is one."""
+        return self.inputs[0] if self.open is identity else self.work(make_task, identity)
 
 
 def open_and_work(open: Callable[..., Any], function: Callable[..., Any], n_arguments: int, *given: Any) -> Any:
-    """Call a function, on a worker, with some arguments and the partition that the others are the inputs of."""
+    """Call a function, on a worker, with the first arguments and the partition whose inputs are the others."""
     return function(*given[:n_arguments], open(*given[n_arguments:]))
 
 
 def persisted(tasks: Sequence[Any]) -> Sequence[Any]:
-    """Return tasks that are being done, and whose results stay where they are made."""
+    """Return tasks that are running, and whose results stay where they are computed."""
     import dask
 
     return dask.persist(*tasks, optimize_graph=False)
 
 
 def computed(tasks: Sequence[Any]) -> list[Any]:
-    """Return the results of tasks, here."""
+    """Return the results of tasks, in this process."""
     import dask
 
     return list(dask.compute(*tasks, optimize_graph=False))
 
 
 def future_of(task: Any) -> Any:
-    """Return what a task that was persisted has on a cluster; None for others, and for plain data."""
+    """Return the future of a task that was persisted on a cluster; None for other tasks, and for plain data."""
     graph = task.__dask_graph__() if hasattr(task, "__dask_graph__") else {}
-    value = bare(graph.get(getattr(task, "key", None)))
+    value = node_value(graph.get(getattr(task, "key", None)))
     return value if lies_on_worker(value) else None
 
 
 def lies_on_worker(value: Any) -> bool:
-    """Whether a node of a graph is the result of something that was computed before."""
-    return type(bare(value)).__module__.split(".")[0] == "distributed"
+    """Whether a node of a graph is a result that lies on a worker already."""
+    return type(node_value(value)).__module__.split(".")[0] == "distributed"
 
 
-def bare(value: Any) -> Any:
-    """Return what a node of a graph holds, if it is data."""
+def node_value(value: Any) -> Any:
+    """Return the data of a graph's node that holds data; other nodes as they are."""
     return getattr(value, "value", value)
 
 
-def array_of(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return tasks that make rows, some of them perhaps none, as one Dask array: of ``shape`` is one row."""
+def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return tasks that make rows, some perhaps none, as one Dask array; ``shape`` is that of one row."""
     from dask.array import Array
     from dask.highlevelgraph import HighLevelGraph
 

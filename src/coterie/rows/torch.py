@@ -1,4 +1,4 @@
-"""Blocks of rows on a GPU, worked on one after the other; what lies in host memory is brought in ahead of time."""
+"""Blocks of rows as torch tensors, worked on one after the other; host memory is uploaded ahead of time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from coterie.kernels import is_tensor
 from coterie.progress import counted
 from coterie.rows.blocks import take_from
-from coterie.rows.staging import borrowed, send
+from coterie.rows.staging import borrow, staged_upload
 from coterie.threads import in_order
 
-# Blocks of host memory that are on their way at once: while one waits for the card, the next is copied.
+# Blocks of host memory that are uploaded at once: while one waits for the card, the next is copied.
 LOADERS = 2
 
 
 class TorchRows:
     """Blocks held as a list of tensors; see :class:`coterie.rows.Rows` for the verbs.
 
-    Nothing here is particular to CUDA but the loading: on a CPU the same code runs on CPU tensors.
+    Only uploading is particular to CUDA: the same code runs on CPU tensors.
     """
 
     def __init__(self, blocks: Sequence[Any], *, n_rows: int) -> None:
@@ -33,7 +34,7 @@ class TorchRows:
         return TorchRows(list(self.stream(function, load)), n_rows=self.n_rows)
 
     def replace(self, function: Callable[[Any], Any]) -> TorchRows:
-        """Like ``map``, but every old block is given up as soon as the new one is there: these rows are spent."""
+        """Like ``map``, but every old block is freed as soon as the new one exists: these rows are consumed."""
         waiting, self.blocks = deque(self.blocks), ()
         return TorchRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
 
@@ -53,7 +54,7 @@ class TorchRows:
         return counted((function(block) for block in self._loaded(load)), len(self.blocks), self.n_rows)
 
     def collect(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Any:
-        """Put the rows of ``function(block)`` together, in the order of the rows."""
+        """Return the rows of ``function(block)`` as one array, in the order of the rows."""
         import torch
 
         parts = self.stream(function, load)
@@ -76,21 +77,34 @@ class TorchRows:
         return iter(self.blocks) if load is None else in_order(load, self.blocks, LOADERS)
 
 
+def upload_dense(rows: Any, present: Any, device: Any) -> tuple[Any, Any]:
+    """Return dense rows of host memory, and which of them have the view, on a device; all others as they are."""
+    if not isinstance(rows, np.ndarray):
+        return rows, present
+    return upload(rows, device), None if present is None else upload(present, device)
+
+
+def upload_if_host(rows: np.ndarray, device: Any) -> Any:
+    """Return rows as a tensor on a device: those that are one already, or for no device, as they are."""
+    return rows if device is None or is_tensor(rows) else upload(rows, device)
+
+
 def upload(array: np.ndarray, device: Any) -> Any:
     """Return an array as a tensor on a device; called from several threads, copies overlap with work on the device."""
     import torch
 
     device = torch.device(device)
-    if not array.dtype.isnative:  # torch knows one order of bytes
+    if not array.dtype.isnative:  # torch has native byte order only
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch hardly knows them
+    if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch has few operations for them
         array = array.astype(np.float32 if array.itemsize == 2 else np.float64)
     if device.type != "cuda":
-        return torch.as_tensor(np.require(array, requirements=["C", "W"]), device=device)  # torch wants to be let in
+        writable = np.require(array, requirements=["C", "W"])  # torch warns of arrays that are read-only
+        return torch.as_tensor(writable, device=device)
     given = as_tensor(array)
-    with borrowed(_streams, device, lambda: torch.cuda.Stream(device)) as stream, torch.cuda.stream(stream):
+    with borrow(_streams, device, lambda: torch.cuda.Stream(device)) as stream, torch.cuda.stream(stream):
         found = torch.empty(given.shape, dtype=given.dtype, device=device)
-        if given.is_pinned() or not send(given, found):
+        if given.is_pinned() or not staged_upload(given, found):
             found.copy_(given, non_blocking=True)
             stream.synchronize()
     found.record_stream(torch.cuda.default_stream(device))
@@ -101,7 +115,7 @@ _streams: dict[Any, SimpleQueue[Any]] = {}
 
 
 def as_tensor(array: np.ndarray) -> Any:
-    """Return a tensor that shares an array's memory, also of one that may not be written: torch would warn of it."""
+    """Return a tensor that shares an array's memory, without torch's warning where it is read-only."""
     import torch
 
     if not array.flags.writeable:
@@ -110,7 +124,7 @@ def as_tensor(array: np.ndarray) -> Any:
 
 
 class Writable:
-    """An array's memory for those who want to be let in, but only look."""
+    """A read-only array's memory, declared writable for readers that insist on it."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}

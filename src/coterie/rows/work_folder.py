@@ -1,8 +1,8 @@
-"""A folder with what a job has done so far, so that it can be killed and taken up again.
+"""A folder with the results of a job so far, so that it can be killed and resumed.
 
 A job is a sequence of steps, numbered in the order in which its code asks for them. A step's result is a file that is
-there whole or not at all; a step over blocks is a folder with a file for every block that is done. A job that is taken
-up runs the same code from the start: what has a file is read, and what has none is done.
+complete or absent; a step over blocks is a folder with a file for every finished block. A resumed job runs the same
+code from the start: results that have a file are read, the others are computed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from coterie.files import LOCKS, lock
 from coterie.rows.blocks import read_value, write_value
 
 JOB = "job.json"
@@ -35,23 +36,23 @@ class WorkFolder:
         return self.path / f"step_{self._n_steps:04d}"
 
     def remember(self, make: Callable[[], Any]) -> Any:
-        """Return the next step's result: as it was written, or made now, and written."""
+        """Return the next step's result: read from its file, or computed now and written."""
         step = self.next_step()
         if step.exists():
-            return load(step)
+            return read_result(step)
         result = make()
-        save(step, result)
+        write_result(step, result)
         return result
 
 
-def load(path: Path) -> Any:
+def read_result(path: Path) -> Any:
     """Return what a file of the folder holds."""
     with open(path, "rb") as file:
         return read_value(file)
 
 
-def save(path: Path, value: Any) -> None:
-    """Write a file of the folder, whole or not at all. What a killed process leaves is written over."""
+def write_result(path: Path, value: Any) -> None:
+    """Write a file of the folder, complete or not at all. What a killed process left is overwritten."""
     unfinished = path.with_name(path.name + UNFINISHED)
     with open(unfinished, "wb") as file:
         write_value(file, value)
@@ -60,10 +61,10 @@ def save(path: Path, value: Any) -> None:
 
 @contextmanager
 def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator[tuple[WorkFolder, int]]:
-    """Lend the folder of a job: an empty one, or that of the same job where it was left.
+    """Open the folder of a job: an empty one, or one that the same job left unfinished.
 
-    ``job`` says what the job is, as plain data, and ``drawn`` is a number that it draws its randomness from. Yields the
-    folder, and the number that the job was begun with. When the job is done, the folder is empty.
+    ``job`` describes the job as plain data, and ``drawn`` is the seed of its random numbers. Yields the folder, and the
+    seed that the job was started with. When the job is finished, the folder is empty.
     """
     path.mkdir(parents=True, exist_ok=True)
     with locked(path):
@@ -73,8 +74,8 @@ def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator
             check_same_job(path, before["job"], job)
             drawn = before["drawn"]
         else:
-            refuse_strangers(path)
-            clear(path)  # what a job left that was ended while it cleared its folder
+            refuse_other_files(path)
+            clear(path)  # of what a job left that was killed while it cleared the folder
             unfinished = known.with_name(JOB + UNFINISHED)
             unfinished.write_text(json.dumps({"job": job, "drawn": drawn}, indent=1))
             os.replace(unfinished, known)
@@ -83,8 +84,8 @@ def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator
 
 
 def check_same_job(path: Path, before: Mapping[str, Any], job: Mapping[str, Any]) -> None:
-    """Refuse to go on with another job than was begun."""
-    now = json.loads(json.dumps(job))  # as it reads when it comes from a file
+    """Refuse to resume a job other than the one that was started."""
+    now = json.loads(json.dumps(job))  # as it would be read from the file
     for name in {**before, **now}:
         if now.get(name) != before.get(name):
             raise ValueError(
@@ -93,15 +94,15 @@ def check_same_job(path: Path, before: Mapping[str, Any], job: Mapping[str, Any]
             )
 
 
-def refuse_strangers(path: Path) -> None:
-    """Refuse a folder that holds anything but what we write: it is emptied in the end."""
+def refuse_other_files(path: Path) -> None:
+    """Refuse a folder that holds other files: it is emptied in the end."""
     for entry in path.iterdir():
         if entry.name != LOCK and not entry.name.startswith((JOB, "step_")):
             raise ValueError(f"work_dir={str(path)!r} holds other files, {entry.name!r} among them. Name an empty one.")
 
 
 def clear(path: Path) -> None:
-    """Remove what the job wrote, its name last: a folder that is half cleared is begun anew."""
+    """Remove what the job wrote, its description first: a folder that is half cleared is started anew."""
     (path / JOB).unlink(missing_ok=True)
     for entry in path.glob("step_*"):
         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -109,18 +110,14 @@ def clear(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes out; the lock of a process that was killed is gone with it."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows has another way; whoever starts a job twice there must know
+    """Keep other processes out of a folder while the block runs."""
+    if not LOCKS:  # nothing stops a job that is started twice
         yield
         return
     with open(path / LOCK, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not lock(file):
             raise ValueError(
                 f"work_dir={str(path)!r} is in use by another process. Wait for it, or name another folder."
-            ) from error
+            )
         yield
         (path / LOCK).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Who of a Dask cluster works on what: tasks go where their rows lie, and rows do not go anywhere.
+"""Which worker of a Dask cluster does which task: tasks go where their rows lie, and rows stay there.
 
-Dask itself would move a partition to a worker that has nothing to do. That is right for a pass over partitions on its
-own, but the next pass finds rows elsewhere, and with many rows it is their moving that takes the time.
+Dask itself would move a partition to an idle worker. That suits a single pass over partitions, but the next pass then
+finds its rows elsewhere, and with many rows moving them takes most of the time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from coterie.rows.tasks import Named, Part, computed, future_of, persisted
+from coterie.rows.tasks import Part, TaskMaker, computed, future_of, persisted
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A task, and the worker that is to do it; None for any."""
+class AssignedTask:
+    """A task, and the worker that it is assigned to; None: any."""
 
     task: Any
     worker: str | None
 
 
-def cluster() -> Any:
-    """Return the client of the cluster that tasks go to; None where there is none."""
+def current_client() -> Any:
+    """Return the client of the cluster that runs tasks; None where there is none."""
     if "distributed" not in sys.modules:
         return None
     from dask.base import get_scheduler
@@ -40,57 +40,58 @@ def cluster() -> Any:
 
 
 def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
-    """Return who is to work on each partition: the worker that has it.
+    """Return the worker of each partition: the one that holds it.
 
-    Partitions that nobody has yet are spread evenly, by rows. Those that first have to be put together from what others
-    share are left to Dask. So is everything while there are no workers.
+    Partitions that no worker holds yet are spread evenly, by rows. Those whose inputs are shared with others are left
+    to Dask. So is everything while there are no workers.
     """
-    client = cluster()
+    client = current_client()
     n_threads = {} if client is None else client.nthreads()
     if not n_threads:
         return [None] * len(parts)
     held = [[future for task in part.inputs if (future := future_of(task)) is not None] for part in parts]
     times = Counter(future.key for futures in held for future in futures)
-    own = [[future for future in futures if times[future.key] == 1] for futures in held]  # others all need to know
+    # What several partitions share is small, and every worker gets it.
+    own = [[future for future in futures if times[future.key] == 1] for futures in held]
     if any(own):
         known = holders(client, [future for futures in own for future in futures])
-        return [most_at(known, futures) for futures in own]
+        return [main_holder(known, futures) for futures in own]
     if any(hasattr(task, "__dask_graph__") and future_of(task) is None for part in parts for task in part.inputs):
         return [None] * len(parts)
-    return list(spread(sizes, n_threads))
+    return list(spread_evenly(sizes, n_threads))
 
 
 def holders(client: Any, futures: Sequence[Any]) -> dict[Any, str]:
-    """Return a worker that has it for each key, once all are there."""
+    """Return a worker that holds it for each key, once all are computed."""
     from distributed import wait
 
     wait(futures)
     return {key: workers[0] for key, workers in client.who_has(futures).items() if workers}
 
 
-def most_at(known: dict[Any, str], futures: Sequence[Any]) -> str | None:
-    """Return who has most of some futures, if anybody has any."""
+def main_holder(known: dict[Any, str], futures: Sequence[Any]) -> str | None:
+    """Return the worker that holds most of some futures, if any does."""
     counts = Counter(known[future.key] for future in futures if future.key in known)
     return max(counts, key=counts.__getitem__, default=None)
 
 
-def spread(sizes: Sequence[int] | np.ndarray, n_threads: dict[str, int]) -> Iterator[str]:
-    """Yield a worker for each partition: neighbours together, and as many rows for every thread as can be.
+def spread_evenly(sizes: Sequence[int] | np.ndarray, n_threads: dict[str, int]) -> Iterator[str]:
+    """Yield a worker for each partition: adjacent ones together, and rows shared evenly among threads.
 
     Examples
     --------
-    >>> list(spread([5, 5, 5, 5], {"a": 1, "b": 1})), list(spread([10, 10, 10], {"a": 2, "b": 1}))
+    >>> list(spread_evenly([5, 5, 5, 5], {"a": 1, "b": 1})), list(spread_evenly([10, 10, 10], {"a": 2, "b": 1}))
     (['a', 'a', 'b', 'b'], ['a', 'a', 'b'])
     """
     threads = [worker for worker, count in n_threads.items() for _ in range(count)]
     ends = np.cumsum(sizes)
     for middle in ends - np.asarray(sizes) / 2:
-        yield threads[min(int(middle / ends[-1] * len(threads)), len(threads) - 1)]  # those without rows may be last
+        yield threads[min(int(middle / ends[-1] * len(threads)), len(threads) - 1)]  # the last ones may have no rows
 
 
 @contextmanager
-def at(worker: str | None) -> Iterator[None]:
-    """Let tasks that are made in here be done by a worker as long as it lives, and by others after that."""
+def on_worker(worker: str | None) -> Iterator[None]:
+    """Assign tasks that are made inside to a worker, or to any other once that one is lost."""
     import dask
 
     if worker is None:
@@ -100,19 +101,21 @@ def at(worker: str | None) -> Iterator[None]:
         yield
 
 
-def placed(part: Part, worker: str | None, named: Named, function: Callable[..., Any], *arguments: Any) -> Placed:
-    """Return a task on a partition that a worker is to do; see :meth:`coterie.rows.tasks.Part.work`."""
-    with at(worker):
-        return Placed(part.work(named, function, *arguments), worker)
+def assign_task(
+    part: Part, worker: str | None, make_task: TaskMaker, function: Callable[..., Any], *arguments: Any
+) -> AssignedTask:
+    """Return a task on a partition, assigned to a worker; see :meth:`coterie.rows.tasks.Part.work`."""
+    with on_worker(worker):
+        return AssignedTask(part.work(make_task, function, *arguments), worker)
 
 
-def kept(jobs: list[Placed]) -> list[Any]:
-    """Let tasks be done, and return them with their results where they were made. The list is spent.
+def run_where_assigned(jobs: list[AssignedTask]) -> list[Any]:
+    """Run tasks on their workers, and return them with their results where they were computed. The list is consumed.
 
-    A worker is given a task for each of its threads, and another one when one is done: what waits at a worker may be
-    taken away from it by an idle one, and rows with it.
+    A worker gets one task for each of its threads, and another when one has finished: an idle worker may steal tasks
+    that wait, and their rows with them.
     """
-    client = cluster()
+    client = current_client()
     if client is None:
         return list(persisted([job.task for job in jobs]))
     from distributed import as_completed, wait
@@ -121,7 +124,7 @@ def kept(jobs: list[Placed]) -> list[Any]:
     lines: dict[str | None, deque[Any]] = {worker: deque() for worker in worker_of.values()}
     for job in jobs:
         lines[job.worker].append(job.task)
-    jobs.clear()  # a task that is done must not hold on to the rows that it took
+    jobs.clear()  # a finished task must not keep its input rows alive
     found: dict[Any, Any] = {}
 
     def hand_out(counts: Mapping[str | None, int]) -> list[Any]:
@@ -133,74 +136,76 @@ def kept(jobs: list[Placed]) -> list[Any]:
     n_threads = {**client.nthreads(), None: len(worker_of)}
     going = as_completed(hand_out({worker: n_threads.get(worker, 1) for worker in lines}))
     for done in going.batches():
-        must_be_well(done)
+        raise_first_error(done)
         going.update(hand_out(Counter(worker_of[future.key] for future in done)))
-    wait([future_of(task) for task in found.values()])  # some may have been lost in the meantime
+    wait([future_of(task) for task in found.values()])  # some may have been lost with a worker
     return [found[key] for key in worker_of]
 
 
-def must_be_well(futures: Iterable[Any]) -> None:
-    """Raise the error of the first task that had one."""
+def raise_first_error(futures: Iterable[Any]) -> None:
+    """Raise the error of the first task that failed."""
     for future in futures:
         if future.status in ("error", "cancelled"):
             future.result()
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A partition, the worker that is to ask it, None for any, and what it is asked for."""
+class PartitionQuery:
+    """A partition, its worker (None: any), and the arguments of a function that is called with it."""
 
     part: Part
     worker: str | None
     arguments: tuple[Any, ...] = ()
 
 
-def answers(named: Named, function: Callable[..., Any], asked: Sequence[Asked], *shared: Any) -> list[Any]:
-    """Return ``function(*shared, *arguments, partition)``, something small, for every partition, here.
+def query_partitions(
+    make_task: TaskMaker, function: Callable[..., Any], queries: Sequence[PartitionQuery], *shared: Any
+) -> list[Any]:
+    """Return ``function(*shared, *arguments, partition)``, something small, for every partition, in this process.
 
-    A worker's partitions are asked by one task for each of its threads: no more wait there than can be worked on.
+    A worker has one task for each of its threads, over several partitions: none waits there that could be stolen.
     """
     order: list[int] = []
     tasks = []
-    for worker, threads in by_threads(range(len(asked)), [one.worker for one in asked]):
+    for worker, threads in group_by_thread(range(len(queries)), [one.worker for one in queries]):
         for numbers in threads:
-            group = [asked[number] for number in numbers]
+            group = [queries[number] for number in numbers]
             steps = [(one.part.open, len(one.part.inputs), one.arguments) for one in group]
             inputs = [task for one in group for task in one.part.inputs]
-            with at(worker):
-                tasks.append(named(partial(ask_each, function, steps, len(shared)), *shared, *inputs))
+            with on_worker(worker):
+                tasks.append(make_task(partial(run_queries, function, steps, len(shared)), *shared, *inputs))
             order += numbers
     found = chain.from_iterable(computed(tasks))
     return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
 
 
-def ask_each(
+def run_queries(
     function: Callable[..., Any], steps: Sequence[tuple[Callable[..., Any], int, tuple]], n_shared: int, *given: Any
 ) -> list[Any]:
-    """Open some partitions, on a worker, one after the other, and ask each."""
+    """Open some partitions, on a worker, one after the other, and call the function with each."""
     shared, inputs = given[:n_shared], iter(given[n_shared:])
     return [function(*shared, *arguments, open(*islice(inputs, count))) for open, count, arguments in steps]
 
 
-def by_threads(tasks: Sequence[Any], workers: Sequence[str | None]) -> list[tuple[str | None, list[list[Any]]]]:
-    """Return every worker, and its tasks in as many lists as it has threads. Tasks of nobody are on their own."""
-    client = cluster()
+def group_by_thread(tasks: Sequence[Any], workers: Sequence[str | None]) -> list[tuple[str | None, list[list[Any]]]]:
+    """Return every worker, and its tasks in one list for each of its threads. Unassigned tasks are on their own."""
+    client = current_client()
     n_threads = {} if client is None else client.nthreads()
     groups: dict[str | int, list[Any]] = {}
     for number, (task, worker) in enumerate(zip(tasks, workers, strict=True)):
         groups.setdefault(number if worker is None else worker, []).append(task)
     return [
-        (None, [group]) if isinstance(worker, int) else (worker, split(group, n_threads.get(worker, 1)))
+        (None, [group]) if isinstance(worker, int) else (worker, split_evenly(group, n_threads.get(worker, 1)))
         for worker, group in groups.items()
     ]
 
 
-def split(items: Sequence[Any], count: int) -> list[list[Any]]:
-    """Return items in so many lists of consecutive ones, none of them empty.
+def split_evenly(items: Sequence[Any], count: int) -> list[list[Any]]:
+    """Return items as ``count`` lists of consecutive ones, fewer rather than empty ones.
 
     Examples
     --------
-    >>> split("abcd", 2), split("ab", 3)
+    >>> split_evenly("abcd", 2), split_evenly("ab", 3)
     ([['a', 'b'], ['c', 'd']], [['a'], ['b']])
     """
     bounds = np.linspace(0, len(items), min(count, len(items)) + 1).round().astype(int)

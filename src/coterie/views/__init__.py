@@ -1,1 +1,42 @@
-"""Whatever the user passes, as named and validated views that are read block by block."""
+"""Whatever the user passes -> named, validated views, read block by block; raw columns -> prepared ones.
+
+``reading`` recognises what was passed, ``matching`` finds the rows that belong together, ``views`` holds the result,
+``checks`` refuses what cannot be clustered, and ``preparation`` makes distances meaningful.
+"""
+
+from coterie.views.checks import Shape, check_columns, check_finite, check_finite_rows, check_overlap
+from coterie.views.preparation import (
+    METRICS,
+    SCALINGS,
+    Preparation,
+    Step,
+    Table,
+    column_moments,
+    prepare,
+    within_float_range,
+)
+from coterie.views.reading import as_views, match_views
+from coterie.views.views import RawRows, RowRange, View, ViewBlock, Views
+
+__all__ = [
+    "METRICS",
+    "SCALINGS",
+    "Preparation",
+    "RawRows",
+    "RowRange",
+    "Shape",
+    "Step",
+    "Table",
+    "View",
+    "ViewBlock",
+    "Views",
+    "as_views",
+    "check_columns",
+    "check_finite",
+    "check_finite_rows",
+    "check_overlap",
+    "column_moments",
+    "match_views",
+    "prepare",
+    "within_float_range",
+]

@@ -15,8 +15,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
-from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
-from coterie.kernels import is_tensor, kernels_of
+from coterie.arrays import (
+    array_namespace,
+    contiguous,
+    convert,
+    like,
+    power_of_two,
+    precision_of,
+    scaled,
+    squared_norms,
+    to_host,
+)
+from coterie.kernels import kernels_of
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
 Table: TypeAlias = Any
@@ -27,33 +37,30 @@ METRICS = ("auto", "euclidean", "cosine")
 # How much of a column's standard deviation is divided out.
 EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 
-# Types that are converted while columns are levelled; others are converted first.
-LEVELLED = (np.uint8, np.float32, np.float64)
-
 # Fitting looks at no more numbers of a view than this.
-SAMPLE_NUMBERS = 4_000_000
+FITTED_NUMBERS = 4_000_000
 
 # -- what is seen in a view; each line was a choice between variants on many data sets (docs/preparation) --
 
 SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is not zero,
 SPARSE_NEGATIVE = 0.02  # at most this share of those is negative,
 SPARSE_COLUMNS = 50  # and there are at least so many columns
-GRAPH_ROWS = 20_000  # a square sparse table of at most so many rows is a graph
+MOST_LINKED_ROWS = 20_000  # a square sparse table of at most so many rows is a graph
 SKEWED = 1.0  # median skewness from which non-negative columns are put on a log scale
-COUNTS = 0.99  # share of whole numbers from which rows are brought to a common total
+WHOLE_SHARE = 0.99  # share of whole numbers from which rows are brought to a common total
 HEAVY_TAILS = 10.0  # median kurtosis from which columns are clipped,
 CLIP = 3.0  # at so many robust standard deviations
 ALIKE, UNLIKE = 0.75, 1.25  # log10 of the spread of columns' scales: below, they share a unit; above, each has its own
 LINKED = 2.0  # times more often than chance that linked rows are linked back or share neighbours: a graph
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
-ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+RELATIVE_ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
 
 # Columns with larger values, or with none above one over it, are brought nearer to one before they are squared.
 SQUARED_SAFELY = 1e100
 
 # What is larger, or smaller than one over it, comes too near the ends of float32.
-WIDEST = 1e30
+FLOAT32_REACH = 1e30
 
 # -- the steps --------------------------------------------------------------------------------------------------
 
@@ -133,8 +140,6 @@ class Columns:
 
         Values of common types are converted on the way: one pass over them instead of three.
         """
-        if isinstance(rows, np.ndarray) and (rows.dtype not in LEVELLED or not rows.flags.c_contiguous):
-            rows = rows.astype(working, order="C")
         center = np.zeros(rows.shape[1]) if self.center is None else self.center
         scale = np.ones(rows.shape[1]) if self.scale is None else self.scale
         return kernels_of(rows).level(rows, like(center, rows, working), like(factor * scale, rows, working), out)
@@ -216,8 +221,7 @@ class Preparation:
             rows = convert(data, working)
         for step in steps:
             rows = step(rows)
-        rows = convert(rows * (self.factor if is_tensor(rows) else rows.dtype.type(self.factor)), self.dtype)
-        return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
+        return contiguous(convert(scaled(rows, self.factor), self.dtype))
 
     @cached_property
     def wide(self) -> bool:
@@ -226,8 +230,9 @@ class Preparation:
         centers = [np.abs(step.center) for step in levels if step.center is not None]
         scales = [self.factor * step.scale for step in levels if step.scale is not None] or [np.array([self.factor])]
         totals = [np.array([step.total]) for step in self.steps if isinstance(step, CommonTotal)]
-        return any(np.any(center > WIDEST) for center in centers) or any(
-            np.any((scale > WIDEST) | ((scale > 0) & (scale < 1 / WIDEST))) for scale in [*scales, *totals]
+        return any(np.any(center > FLOAT32_REACH) for center in centers) or any(
+            np.any((scale > FLOAT32_REACH) | ((scale > 0) & (scale < 1 / FLOAT32_REACH)))
+            for scale in [*scales, *totals]
         )
 
     @property
@@ -327,7 +332,7 @@ def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     rank = min(max(50, 2 * n_clusters), 200)
     if min(n, d) <= rank + 1:
         return steps
-    return [*steps, Project(top_directions(run(steps, words), rank, seed)), UnitRows()]
+    return [*steps, Project(principal_directions(apply_steps(steps, words), rank, seed)), UnitRows()]
 
 
 def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
@@ -343,16 +348,16 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     rank = min(max(200, 2 * n_clusters), 400)
     if n <= rank + 1:
         return steps
-    return [*steps, Project(top_directions(run(steps, links), rank, seed)), UnitRows()]
+    return [*steps, Project(principal_directions(apply_steps(steps, links), rank, seed)), UnitRows()]
 
 
 def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
     """Tame skew or heavy tails, give columns of unlike units the same say, keep the directions of most variance."""
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
-    values = run(steps, rows.astype(np.float64))
+    values = apply_steps(steps, rows.astype(np.float64))
     tails = tail_steps(values, rounding)
-    values = run(tails, values)
+    values = apply_steps(tails, values)
     moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
@@ -364,7 +369,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
         level.append(UnitRows())
     rank = min(max(20, 2 * n_clusters), 200)
     if min(values.shape) > rank:
-        level.append(Project(top_directions(run(level, values).astype(np.float32), rank, seed)))
+        level.append(Project(principal_directions(apply_steps(level, values).astype(np.float32), rank, seed)))
     return [*steps, *tails, *level]
 
 
@@ -378,7 +383,7 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
     squares = gaps * gaps
     steps: list[Step] = []
     if values.min() >= 0 and np.median(np.mean(squares * gaps, axis=0)) > SKEWED:
-        whole = np.mean(values == np.rint(values)) >= COUNTS
+        whole = np.mean(values == np.rint(values)) >= WHOLE_SHARE
         if whole and values.shape[1] >= SPARSE_COLUMNS:
             totals = values.sum(axis=1)
             steps.append(CommonTotal(float(np.median(totals[totals > 0]))))
@@ -394,7 +399,7 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
 
 def log_unit(sizes: np.ndarray) -> float:
     """Return the unit of a log scale: the median, unless the largest one would be beyond all floats in it."""
-    return float(max(np.median(sizes), sizes.max() / WIDEST)) if len(sizes) else 1.0
+    return float(max(np.median(sizes), sizes.max() / FLOAT32_REACH)) if len(sizes) else 1.0
 
 
 def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
@@ -433,7 +438,6 @@ class ColumnMoments:
 
 def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     """Return the columns' moments, in float64; ``rounding`` is that of the values that ``data`` was made from."""
-    n = data.shape[0]
     if rounding is None:
         rounding = rounding_of(data)
     low, high = column_ends(data)  # (d,), (d,)
@@ -442,18 +446,7 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     unit = np.where(far, power_of_two(np.maximum(peak, np.finfo(float).tiny)), 1.0)  # (d,)
     if far.any():
         data = Columns(None, 1 / unit)(convert(data, np.float64))
-    if is_tensor(data):
-        data = data.double()
-        mean, std = to_host((data.mean(dim=0), data.std(dim=0, correction=0)))
-    elif sparse.issparse(data):
-        values, columns, d = data.data.astype(np.float64), data.indices, len(peak)
-        mean = np.bincount(columns, values, d) / n
-        # What is stored lies so far from the mean, and every zero that is not lies at the mean's distance.
-        squares = np.bincount(columns, (values - mean[columns]) ** 2, d)
-        std = np.sqrt((squares + (n - np.bincount(columns, minlength=d)) * mean**2) / n)
-    else:
-        mean = data.mean(axis=0, dtype=np.float64)
-        std = data.std(axis=0, dtype=np.float64, mean=mean[None, :])
+    mean, std = kernels_of(data).column_mean_and_std(data)  # (d,), (d,)
     # Rounding can take the mean of equal values away from them, and what is left of 1e67 would not be small.
     return ColumnMoments(np.clip(unit * mean, low, high), unit * std, peak, rounding)
 
@@ -471,8 +464,8 @@ def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
 
 def rounding_of(data: Table) -> float:
     """Return the relative error of a table's values: that of its type."""
-    exact = "float" not in precision_of(data) or data.dtype.itemsize not in ROUNDING
-    return ROUNDING[8] if exact else ROUNDING[data.dtype.itemsize]
+    exact = "float" not in precision_of(data) or data.dtype.itemsize not in RELATIVE_ROUNDING
+    return RELATIVE_ROUNDING[8] if exact else RELATIVE_ROUNDING[data.dtype.itemsize]
 
 
 def spread(preparation: Preparation, rows: Table) -> float:
@@ -484,7 +477,7 @@ def spread(preparation: Preparation, rows: Table) -> float:
     moments = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows))
     std, size = moments.std, float(moments.peak.max(initial=0.0))
     widest = float(std.max(initial=0.0))
-    if widest <= ROUNDING[preparation.dtype.itemsize] * size:
+    if widest <= RELATIVE_ROUNDING[preparation.dtype.itemsize] * size:
         return size or 1.0
     return widest * float(np.sqrt(np.sum((std / widest) ** 2)))  # the widest first: squares of 1e-200 would vanish
 
@@ -497,7 +490,7 @@ def kind_of(sample: Table, rows: Table) -> str:
     thin = len(values) <= SPARSE_DENSITY * n * d and np.sum(values < 0) <= SPARSE_NEGATIVE * len(values)
     if not thin or not len(values):
         return "dense"
-    if sample.shape[0] == d <= GRAPH_ROWS and not np.any(values < 0) and links_rows(sample):
+    if sample.shape[0] == d <= MOST_LINKED_ROWS and not np.any(values < 0) and links_rows(sample):
         return "graph"
     return "words" if d >= SPARSE_COLUMNS else "dense"
 
@@ -517,7 +510,7 @@ def links_rows(square: Table) -> bool:
     return bool(back > LINKED * density or shared > LINKED * common.sum() / np.prod(common.shape))
 
 
-def top_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
+def principal_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
     """Return the right singular vectors that hold most of the rows."""
     return randomized_svd(rows, rank, n_oversamples=10, n_iter=4, random_state=seed)[2].T  # (d, r)
 
@@ -525,21 +518,12 @@ def top_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
 def thinned(sample: Table) -> Table:
     """Return as many of the rows, evenly spaced, as fitting needs to look at."""
     per_row = sample.nnz / max(sample.shape[0], 1) if sparse.issparse(sample) else sample.shape[1]
-    step = int(np.ceil(sample.shape[0] * per_row / SAMPLE_NUMBERS))
+    step = int(np.ceil(sample.shape[0] * per_row / FITTED_NUMBERS))
     return sample if step <= 1 else sample[::step]
 
 
-def run(steps: Sequence[Step], rows: Table) -> Table:
+def apply_steps(steps: Sequence[Step], rows: Table) -> Table:
     """Return the rows after some steps."""
     for step in steps:
         rows = step(rows)
     return rows
-
-
-def squared_norms(rows: Table) -> np.ndarray:
-    """Return the rows' squared lengths."""
-    if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()  # (b,)
-    if is_tensor(rows):
-        return (rows * rows).sum(dim=1)
-    return np.einsum("ij,ij->i", rows, rows)  # (b,)

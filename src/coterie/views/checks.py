@@ -1,0 +1,94 @@
+"""Checks of the user's rows: errors that name the view, the rows and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from coterie.arrays import array_namespace, to_host
+from coterie.kernels import kernels_of
+from coterie.views.preparation import Table
+from coterie.views.views import View, Views
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a view's columns were in the fit."""
+
+    n_columns: int
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, view: View) -> Shape:
+        """Return a view's shape."""
+        return cls(view.n_columns, view.columns)
+
+
+def check_columns(views: Views, shapes: Sequence[Shape]) -> None:
+    """Refuse views with other columns than in the fit; a view that no row has may have any."""
+    for view, shape in zip(views, shapes, strict=True):
+        if not view.data.shape[0]:
+            continue
+        if view.n_columns != shape.n_columns:
+            raise ValueError(
+                f"View {view.name!r} has {view.n_columns} columns, but it had {shape.n_columns} in the fit. "
+                "Pass the same columns in the same order."
+            )
+        if view.columns is not None and shape.columns is not None and view.columns != shape.columns:
+            other = next(pair for pair in zip(view.columns, shape.columns, strict=True) if pair[0] != pair[1])
+            raise ValueError(
+                f"View {view.name!r} has column {other[0]!r} where it had {other[1]!r} in the fit. "
+                "Pass the same columns in the same order."
+            )
+
+
+def check_overlap(views: Views, n_clusters: int) -> None:
+    """Refuse views that too few rows have, or that share too few rows with the others."""
+    if views.complete:
+        return
+    presence = views.presence()  # (n, V)
+    shared = presence.astype(np.int64).T @ presence  # (V, V): rows that have both views
+    needed = n_clusters + 1
+    for v, name in enumerate(views.names):
+        if shared[v, v] < needed:
+            raise ValueError(
+                f"View {name!r} is known for {shared[v, v]} of {views.n_rows} rows, too few to find {n_clusters} "
+                "clusters in. Leave the view out, or add rows that have it."
+            )
+    n_groups, groups = connected_components(sparse.csr_array(shared >= needed))
+    if n_groups > 1:
+        apart = ", ".join(repr(name) for name, group in zip(views.names, groups, strict=True) if group == groups[0])
+        raise ValueError(
+            f"The views do not overlap enough: fewer than {needed} rows have both one of {apart} and one of the other "
+            "views, so their clusters cannot be matched. Add rows that have both, or cluster the views apart."
+        )
+
+
+def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
+    """Raise an error that names the view and the rows if any value is not a finite number."""
+    with np.errstate(all="ignore"):
+        sums = kernels_of(data).row_sums(data)  # (b,): finite only if every value is
+    check_finite(name, sums, present, rows)
+
+
+def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -> None:
+    """Raise an error that names the view and the rows if any of ``values``, one for each row, is not finite.
+
+    ``rows`` are the rows' numbers, or the first one's; ``present`` says which rows have the view, None: all.
+    """
+    bad = ~array_namespace(values).isfinite(values)
+    if present is not None:
+        bad &= present
+    if bool(bad.any()):
+        where = np.flatnonzero(to_host(bad))
+        numbers = rows + where if np.ndim(rows) == 0 else np.asarray(rows)[where]
+        raise ValueError(
+            f"Input contains NaN, infinity or values too large to square: view {name!r}, row {numbers[0]}"
+            f"{f' and {len(numbers) - 1} more near it' if len(numbers) > 1 else ''}. "
+            "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
+        )

@@ -1,0 +1,114 @@
+"""Which rows of several views belong together: by position, by index, by the ids of files, or by Dask's partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coterie.rows.partitions import DaskTable, align_tables
+from coterie.views.views import View, Views
+
+
+def align_views(views: list[View], tables: list[Any]) -> Views:
+    """Return the views with their rows matched; ``tables`` are what the user passed for each."""
+    if any(isinstance(view.data, DaskTable) for view in views):
+        return align_by_partition(views)
+    if all(is_file_table(view.data) for view in views):
+        return align_by_file_id(views)
+    return align_by_position(views, [frame_index(table) for table in tables])
+
+
+def is_file_table(table: Any) -> bool:
+    """Whether a table lies in a file and is read block by block (:mod:`coterie.formats`)."""
+    return type(table).__module__.startswith("coterie.formats")
+
+
+def frame_index(table: Any) -> Any:
+    """Return a pandas frame's index."""
+    index = getattr(table, "index", None)
+    return index if hasattr(index, "is_unique") and hasattr(index, "get_indexer") else None
+
+
+def align_by_position(views: list[View], ids: list[Any]) -> Views:
+    """Check that the views have the same number of rows; frames with different indexes are matched by index."""
+    known = [index for index in ids if index is not None]
+    if any(not known[0].equals(index) for index in known[1:]):
+        if len(known) < len(views):
+            nameless = next(view.name for view, index in zip(views, ids, strict=True) if index is None)
+            raise ValueError(
+                f"The frames have different indexes, and view {nameless!r} has none to match its rows by. "
+                "Pass it as a frame with an index, or bring all views to the same order first."
+            )
+        return align_by_index(views, known)
+    first = views[0]
+    for view in views[1:]:
+        if view.n_rows != first.n_rows:
+            raise ValueError(
+                f"View {view.name!r} has {view.n_rows} rows, but view {first.name!r} has {first.n_rows}. "
+                "Every view needs the same rows in the same order; give a row that lacks a view NaN throughout, "
+                "or pass frames whose indexes tell the rows apart."
+            )
+    lost = rows_without_views(views)
+    if len(lost):
+        label = "X" if len(views) == 1 else "Every view"
+        raise ValueError(
+            f"{label} is NaN throughout in {len(lost)} rows (the first is row {lost[0]}): "
+            "there is nothing to cluster them by. Leave them out."
+        )
+    return Views(tuple(views), None if not known else np.asarray(known[0]))
+
+
+def align_by_file_id(views: list[View]) -> Views:
+    """Match the rows of tables in files: by id where they have ids, else by position."""
+    from coterie.formats import match_rows
+
+    ids, positions = match_rows([view.data for view in views])
+    return Views(tuple(replace(view, positions=rows) for view, rows in zip(views, positions, strict=True)), ids)
+
+
+def align_by_partition(views: list[View]) -> Views:
+    """Check that Dask collections have the same rows, and rechunk them to the same partitions."""
+    own = next(view.name for view in views if isinstance(view.data, DaskTable))
+    for view in views:
+        if not isinstance(view.data, DaskTable):
+            raise ValueError(
+                f"View {own!r} is a Dask collection, but view {view.name!r} is not. Pass all views as Dask "
+                "collections: dask.array.from_array turns an array into one."
+            )
+    found = align_by_position(views, [None] * len(views))
+    tables = align_tables([view.data for view in found])
+    return Views(tuple(replace(view, data=table) for view, table in zip(found, tables, strict=True)))
+
+
+def align_by_index(views: list[View], ids: list[Any]) -> Views:
+    """Match the rows of frames by their indexes: a row has the views whose index holds its id."""
+    union = ids[0]
+    for view, index in zip(views, ids, strict=True):
+        if not index.is_unique:
+            raise ValueError(
+                f"View {view.name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
+                "rows cannot be matched with those of the other views. Make the index unique."
+            )
+        union = union.append(index.difference(union, sort=False))
+    aligned = []
+    for view, index in zip(views, ids, strict=True):
+        positions = np.asarray(index.get_indexer(union))  # (n,)
+        if view.positions is not None:
+            positions = np.where(positions >= 0, view.positions[positions], -1)
+        in_place = np.array_equal(positions, np.arange(view.data.shape[0]))
+        aligned.append(View(view.name, view.data, view.columns, None if in_place else positions))
+    lost = rows_without_views(aligned)
+    if len(lost):
+        raise ValueError(
+            f"Row {union[lost[0]]!r} and {len(lost) - 1} more are NaN throughout in every view. Leave them out."
+        )
+    return Views(tuple(aligned), np.asarray(union))
+
+
+def rows_without_views(views: list[View]) -> np.ndarray:
+    """Return the rows that lack every view."""
+    if any(view.positions is None for view in views):
+        return np.empty(0, dtype=int)
+    return np.flatnonzero(~Views(tuple(views)).presence().any(axis=1))

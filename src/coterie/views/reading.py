@@ -1,0 +1,301 @@
+"""Whatever the user passes -> named, validated views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, precision_of
+from coterie.rows.partitions import DaskTable, as_dask_table
+from coterie.views.matching import align_views, is_file_table
+from coterie.views.preparation import Table
+from coterie.views.views import View, Views, nan_rows
+
+# Frames of these libraries are recognised by the module they come from, so that none need be imported.
+FRAME_LIBRARIES = ("pandas", "polars", "modin")
+
+
+def as_views(X: Any, groups: Any = None) -> Views:
+    """Return what the user passed as validated views.
+
+    Parameters
+    ----------
+    X : array, frame, or a list, tuple or dict of them
+        Several 2-D tables with the same rows are several views. One table is one view, or one for each of
+        ``groups``.
+    groups : dict or list of column selections, optional
+        How to split the columns of one table: slices, lists of column numbers, or lists of column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> views = as_views({"words": np.zeros((4, 3)), "pixels": np.ones((4, 2))})
+    >>> views.names, views.n_rows
+    (('words', 'pixels'), 4)
+    >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
+    ('left', 'right')
+    """
+    X = open_paths(X)
+    if groups is not None:
+        tables = _split_columns(X, groups)
+    elif _is_dict_of_tables(X):
+        tables = {str(name): table for name, table in X.items()}
+        if len(tables) < len(X):
+            raise ValueError(
+                f"Two views have the same name: {', '.join(repr(name) for name in X)}. Rename one of them."
+            )
+    elif _is_list_of_tables(X):
+        tables = {f"view{number}": table for number, table in enumerate(X)}
+    else:
+        tables = {"X": X}
+    if not tables:
+        raise ValueError("No views: X is empty. Pass at least one 2-D array.")
+    lone = len(tables) == 1 and "X" in tables
+    views = [_as_view(name, table, lone) for name, table in tables.items()]
+    return align_views(views, list(tables.values()))
+
+
+def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
+    """Return new rows as views like those of the fit, in the fit's order.
+
+    A dict may leave views out, and a list may hold None: the rows then lack those views.
+    """
+    X = list(open_paths(X).values()) if _names_files(X) else open_paths(X)  # a list is in the order of the fit's views
+    if groups is None and _is_dict_of_tables(X):
+        unknown = [str(name) for name in X if str(name) not in names]
+        if unknown:
+            raise ValueError(
+                f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. "
+                "Pass the same names, or fit again."
+            )
+        known = {str(name): table for name, table in X.items() if table is not None}
+        given = {name: known[name] for name in names if name in known}  # the fit's order decides that of the rows
+    elif groups is None and _is_list_of_tables(X):
+        if len(X) != len(names):
+            raise ValueError(
+                f"X has {len(X)} views, but the fit had {len(names)}: {', '.join(names)}. "
+                "Pass them in the same order; None stands for a view that the rows lack."
+            )
+        given = {name: table for name, table in zip(names, X, strict=True) if table is not None}
+    else:
+        found = as_views(X, groups)
+        if found.names != tuple(names):
+            if len(found) != len(names):
+                raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
+            found = Views(
+                tuple(
+                    View(name, view.data, view.columns, view.positions) for name, view in zip(names, found, strict=True)
+                ),
+                found.ids,
+            )
+        return found
+    if not given:
+        raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
+    found = as_views(given)
+    by_name = {view.name: view for view in found}
+    absent = np.broadcast_to(-1, found.n_rows)
+    views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
+    return Views(views, found.ids)
+
+
+def open_paths(X: Any) -> Any:
+    """Return X with tables in the place of the paths of files, named as :func:`coterie.formats.open_views` does."""
+    several = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
+    if not _names_files(X) and not any(map(_names_files, several)):
+        return X
+    from coterie.formats import open_table, open_views
+
+    if _names_files(X):
+        return open_views(X)
+    if not isinstance(X, Mapping):
+        return [open_table(table) if _names_files(table) else table for table in X]
+    tables: dict[Any, Any] = {}
+    for name, table in X.items():
+        tables.update(open_views({name: table}) if _names_files(table) else {name: table})
+    return tables
+
+
+def _names_files(X: Any) -> bool:
+    """Whether X is a path or a list of paths."""
+    if isinstance(X, list | tuple) and X:
+        return all(isinstance(item, str | PathLike) for item in X)
+    return isinstance(X, str | PathLike)
+
+
+def _is_frame(table: Any) -> bool:
+    return type(table).__module__.split(".")[0] in FRAME_LIBRARIES
+
+
+def _is_dict_of_tables(X: Any) -> bool:
+    return isinstance(X, Mapping) and not sparse.issparse(X)  # SciPy's DOK arrays are dicts
+
+
+def _is_list_of_tables(X: Any) -> bool:
+    """Whether X is a list of views, and not one table written as nested lists."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    if any(hasattr(item, "ndim") or _is_frame(item) or item is None for item in X):
+        return True
+    first = X[0]
+    return isinstance(first, list | tuple) and bool(first) and isinstance(first[0], list | tuple)
+
+
+def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
+    if _is_dict_of_tables(X) or _is_list_of_tables(X):
+        raise ValueError(
+            "views= splits the columns of one table, but X is a list or dict of tables already. "
+            "Leave out views=, or pass one array or frame."
+        )
+    named = (
+        groups.items()
+        if isinstance(groups, Mapping)
+        else ((f"view{number}", group) for number, group in enumerate(groups))
+    )
+    if not _is_frame(X) and not sparse.issparse(X) and not is_dask(X):
+        X = np.asarray(X)
+    return {str(name): _select_columns(X, str(name), group) for name, group in named}
+
+
+def _select_columns(X: Any, name: str, group: Any) -> Any:
+    names = list(X.columns) if _is_frame(X) or hasattr(X, "columns") else None
+    if isinstance(group, str):
+        group = [group]
+    by_name = isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(c, str) for c in group)
+    if by_name:
+        if names is None:
+            raise ValueError(
+                f"views[{name!r}] names columns, but X has no column names. Pass a frame, or slices or column numbers."
+            )
+        missing = [c for c in group if c not in names]
+        if missing:
+            raise ValueError(f"views[{name!r}] names column {missing[0]!r}, which X does not have.")
+        return X[list(group)]
+    width = X.shape[1] if getattr(X, "ndim", 2) == 2 else 0
+    numbers = np.arange(width)[group] if isinstance(group, slice) else np.atleast_1d(np.asarray(group))
+    if numbers.dtype == bool and len(numbers) == width:
+        numbers = np.flatnonzero(numbers)
+    if numbers.dtype.kind not in "iu" and numbers.size:
+        raise ValueError(
+            f"views[{name!r}] must be a slice, column numbers, column names or a mask of {width} columns. "
+            f"Got {group!r} instead."
+        )
+    if numbers.size and (numbers.min() < -width or numbers.max() >= width):
+        raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
+    if names is None:
+        return X[:, group] if isinstance(group, slice) else X[:, numbers.astype(int)]
+    return X.iloc[:, numbers] if hasattr(X, "iloc") else X[[names[c] for c in numbers]]
+
+
+def _as_view(name: str, table: Any, lone: bool) -> View:
+    label = "X" if lone else f"View {name!r}"
+    columns = tuple(str(c) for c in table.columns) if getattr(table, "columns", None) is not None else None
+    table = _unmapped(name, table)
+    data = table if is_file_table(table) else _as_dask_table(label, table) or _as_table(label, table)
+    if data.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {data.ndim}D array instead: {label} has shape {data.shape}. "
+            "Reshape your data: one row per sample, one column per feature "
+            "(array.reshape(-1, 1) for a single feature)."
+        )
+    if data.shape[0] == 0:
+        raise ValueError(
+            f"{label}: found array with 0 sample(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Pass at least as many rows as clusters."
+        )
+    if data.shape[1] == 0:
+        raise ValueError(
+            f"{label}: found array with 0 feature(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Leave the view out."
+        )
+    if is_file_table(data) or isinstance(data, DaskTable):  # too large to search for NaN now
+        return View(name, data, columns, may_lack=not data.is_sparse and data.dtype.kind == "f")
+    return View(name, data, columns, _positions_of_present_rows(data))
+
+
+def _unmapped(name: str, table: Any) -> Any:
+    """Return a memory map as a table in its file: rows that were read are freed again, mapped pages are not."""
+    if not isinstance(table, np.memmap) or table.ndim != 2 or not table.flags.c_contiguous:
+        return table
+    whole = table
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    if whole.filename is None or whole.mode == "c" or table.dtype.kind not in "biuf" or not table.size:
+        return table  # there is no file, or what was written to the map is not in it
+    from coterie.formats.tables import mapped_table
+
+    return mapped_table(name, table, Path(whole.filename), whole.offset + table.ctypes.data - whole.ctypes.data)
+
+
+def _as_table(label: str, table: Any) -> Table:
+    """Return the table as a real NumPy array or CSR, copying only what cannot be used as it is."""
+    if sparse.issparse(table):
+        data: Any = sparse.csr_array(table)
+        if not data.has_canonical_format:
+            data = data.copy()
+            data.sum_duplicates()
+    elif _is_frame(table):
+        data = _frame_values(table)
+    else:
+        if (tensor := as_device_tensor(table)) is not None:
+            check_real_numbers(label, tensor)
+            return tensor
+        table = detached(table)
+        if isinstance(table, np.ma.MaskedArray):
+            table = np.ma.filled(table.astype(np.float64), np.nan)
+        data = np.asarray(table)
+    check_real_numbers(label, data)
+    kind = data.dtype.kind
+    if kind in "biuf":
+        return data
+    if kind in "mM":
+        raise ValueError(f"{label} holds dates or times ({data.dtype}). Turn them into numbers whose unit you choose.")
+    if sparse.issparse(data):
+        raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
+    try:
+        return data.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{label} holds values that are not numbers ({error}). "
+            "Encode text and categories as numbers first, or leave those columns out."
+        ) from error
+
+
+def check_real_numbers(label: str, table: Any) -> None:
+    """Refuse complex numbers."""
+    if is_complex(table):
+        raise ValueError(
+            f"Complex data not supported: {label} holds {precision_of(table)}. "
+            "Pass real and imaginary parts as columns."
+        )
+
+
+def _as_dask_table(label: str, table: Any) -> DaskTable | None:
+    """Return a Dask collection as a table; None for all else."""
+    if not is_dask(table):
+        return None
+    found = as_dask_table(table)
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"{label} holds {found.dtype}. Turn its columns into real numbers, or leave them out.")
+    return found
+
+
+def _frame_values(table: Any) -> np.ndarray:
+    """Return a frame's values, NaN where they are missing."""
+    if hasattr(table, "iloc") and getattr(table, "ndim", 2) == 2 and any(hasattr(t, "na_value") for t in table.dtypes):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
+    return table.to_numpy()
+
+
+def _positions_of_present_rows(data: Table) -> np.ndarray | None:
+    """Return where each row is stored, -1 for rows that are NaN throughout; None if there are none."""
+    missing = () if sparse.issparse(data) else nan_rows(data)
+    if not len(missing):
+        return None
+    positions = np.arange(data.shape[0])
+    positions[missing] = -1
+    return positions

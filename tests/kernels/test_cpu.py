@@ -1,0 +1,122 @@
+"""The kernels of a CPU, against sorting and dense algebra."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from coterie.kernels import cpu as kernels
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("p", "scales"),  # folded from 24 q on, 64 compared at once, more than 256 candidates thinned out
+    [(30, [6]), (6, [6]), (64, [3]), (144, [2, 6]), (203, [1]), (1001, [5]), (1001, [5, 10, 80]), (700, [300, 7])],
+)
+@pytest.mark.parametrize("different", [3, 20, 10**6])  # distances: from nothing but ties to hardly any
+def test_smallest_is_a_stable_sort(rng, p, scales, different, dtype):
+    distances = rng.integers(0, different, size=(50, p)).astype(dtype)
+    distances[::7, ::3] = np.inf
+    distances[3] = np.inf  # the row lacks the view
+    distances[4, 2:] = np.inf  # fewer landmarks have it than there are neighbours
+    sorted_rows = np.argsort(distances, axis=1, kind="stable")
+    for q, (indices, values) in zip(scales, kernels.smallest(distances[None], scales), strict=True):
+        order = np.sort(sorted_rows[:, :q], axis=1)  # in the order of the landmarks
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(distances, order, 1))
+
+
+def test_distances_that_are_no_numbers_lead_nowhere_else():
+    ((indices, _),) = kernels.smallest(np.full((1, 5, 300), np.nan, dtype=np.float32), [7])
+    assert (indices < 300).all()
+
+
+@pytest.mark.parametrize("n_views", [2, 3, 5])
+def test_smallest_adds_views_up(rng, n_views):
+    distances = rng.random((n_views, 40, 130)).astype(np.float32)
+    total = sum(distances[1:], distances[0])
+    for found, alone in zip(kernels.smallest(distances, [4, 9]), kernels.smallest(total[None], [4, 9]), strict=True):
+        np.testing.assert_array_equal(found, alone)
+
+
+def test_gaussian_weights():
+    distances = np.array([[0.0, 1.0, 4.0], [1e8, 1e8 + 1, np.inf], [np.inf] * 3, [0, 0, 0]])
+    squares = np.column_stack([distances, distances])
+    weights = kernels.gaussian(squares, np.array([0, 3, 6]), [1.0, 0.0])
+    row = np.exp([-0.0, -0.5, -2.0])
+    np.testing.assert_allclose(weights[0, :3], row / row.sum())
+    np.testing.assert_allclose(weights[1, :3], [1 / (1 + np.exp(-0.5)), 1 / (1 + np.exp(0.5)), 0])
+    np.testing.assert_array_equal(weights[2], 0)  # the row lacks the view
+    np.testing.assert_allclose(weights[3], 1 / 3)
+    np.testing.assert_allclose(weights[0, 3:], row / row.sum())  # sigma = (0 + 1 + 2) / 3
+
+
+def test_known_graphs(rng):
+    _, weights, bounds = random_graphs(rng)
+    expected = np.ones((40, 2))
+    expected[0, 0] = 0
+    np.testing.assert_array_equal(kernels.known_graphs(weights, bounds), expected)
+
+
+def dense(indices, weights, bounds, p):
+    """The graphs as dense n x p matrices."""
+    graphs = np.zeros((len(bounds) - 1, len(indices), p))
+    for g in range(len(bounds) - 1):
+        for s in range(bounds[g], bounds[g + 1]):
+            graphs[g, np.arange(len(indices)), indices[:, s]] += weights[:, s]
+    return graphs
+
+
+def random_graphs(rng, n=40, p=12, widths=(3, 5)):
+    bounds = np.cumsum([0, *widths])
+    indices = np.hstack([np.sort(np.argsort(rng.random((n, p)), axis=1)[:, :q], axis=1) for q in widths])
+    weights = rng.random((n, bounds[-1]))
+    for a, b in itertools.pairwise(bounds):
+        weights[:, a:b] /= weights[:, a:b].sum(axis=1, keepdims=True)
+    weights[0, :3] = 0  # a row that lacks the first view
+    return indices.astype(np.uint16), weights, bounds
+
+
+@pytest.mark.parametrize(("r", "k"), [(5, 4), (70, 40)])  # columns are worked on by 32
+@pytest.mark.parametrize("unit", [False, True])
+def test_gram_project_and_guide_are_dense_algebra(rng, unit, r, k):
+    p = 12
+    indices, weights, bounds = random_graphs(rng)
+    Z = dense(indices, weights, bounds, p)
+    bases, rotation = rng.standard_normal((2, p, r)), rng.standard_normal((2, r, k))
+    anchors = rng.standard_normal((p, k))
+
+    for g in range(2):
+        gram = kernels.new_gram(p, weights)
+        kernels.gram(indices[:, bounds[g] : bounds[g + 1]], weights[:, bounds[g] : bounds[g + 1]], gram)
+        np.testing.assert_allclose(kernels.finish_gram(gram), Z[g].T @ Z[g], atol=1e-12)
+
+    parts = Z @ bases  # (2, 40, r)
+    if unit:
+        lengths = np.linalg.norm(parts, axis=2, keepdims=True)
+        parts /= np.where(lengths > 0, lengths, 1)
+    stacked = kernels.project(indices, weights, bounds, bases, unit)
+    np.testing.assert_allclose(stacked, np.hstack(list(parts)), atol=1e-12)
+    tables = (bases, rotation) if unit else (bases @ rotation, None)
+    rows = kernels.embed(indices, weights, bounds, *tables)
+    np.testing.assert_allclose(rows, (parts @ rotation).sum(axis=0), atol=1e-12)
+
+    after = kernels.guide(indices, weights, bounds, *tables, anchors)
+    found = dense(indices, after, bounds, p)
+    A = np.maximum(rows @ anchors.T, 0)
+    for g in range(2):
+        sums = (A * Z[g]).sum(axis=1, keepdims=True)
+        expected = np.where(sums > 0, A * Z[g] / np.where(sums > 0, sums, 1), Z[g])
+        np.testing.assert_allclose(found[g], expected, atol=1e-12)
+    np.testing.assert_array_equal(after[0, :3], 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 2, 20, 45])
+def test_rows_get_their_nearest_centroid(rng, k, dtype):
+    rows, centroids = rng.random((50, 35)).astype(dtype), rng.random((k, 35))
+    labels, nearest, second = kernels.assign(rows, centroids)
+    squares = ((rows[:, None] - centroids) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(labels, squares.argmin(axis=1))
+    ordered = np.sort(np.column_stack([squares, np.full(50, np.inf)]), axis=1)
+    np.testing.assert_allclose(np.column_stack([nearest, second]), ordered[:, :2], rtol=1e-5)

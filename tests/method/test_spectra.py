@@ -1,0 +1,72 @@
+"""Spectra against LAPACK."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+
+from coterie.kernels import cpu
+from coterie.method import spectra
+from coterie.method.spectra import consensus, graph_spectrum
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_graph_spectrum_is_the_svd(rng, drop_first):
+    Z = rng.random((50, 8)) * (rng.random((50, 8)) < 0.5)
+    Z[:, 3] = 0  # nobody's neighbour
+    Z = Z[Z.sum(axis=1) > 0]
+    Z /= Z.sum(axis=1, keepdims=True)
+    degrees = Z.sum(axis=0)
+    hat = Z[:, degrees > 0] / np.sqrt(degrees[degrees > 0])
+    left, values, _ = np.linalg.svd(hat, full_matrices=False)
+    found = graph_spectrum(Z.T @ Z, 3, drop_first=drop_first)
+    first = int(drop_first)
+    np.testing.assert_allclose(found.singular_values, values[first : first + 4], atol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(Z @ found.basis * left[:, first : first + 3], 0)), 1)
+    assert not found.basis[3].any()
+
+
+def graph_in_pieces(rng, n_pieces, size=480):
+    """D^(-1/2) Z^T Z D^(-1/2): its largest eigenvalue, 1, comes once for every piece."""
+    homes = np.arange(size) % n_pieces
+    gram = np.zeros((size, size))
+    for group in range(n_pieces):
+        mine = np.flatnonzero(homes == group)
+        Z = rng.random((3 * len(mine), len(mine))) * (rng.random((3 * len(mine), len(mine))) < 0.1)
+        Z[: len(mine)] += np.eye(len(mine))
+        Z /= np.maximum(Z.sum(axis=1, keepdims=True), 1e-12)
+        gram[np.ix_(mine, mine)] = Z.T @ Z
+    roots = gram.sum(axis=1) ** -0.5
+    return gram * roots * roots[:, None]
+
+
+def is_spectrum_of(matrix, found, atol):
+    exact = eigh(matrix, eigvals_only=True)[::-1][: len(found.values)]
+    np.testing.assert_allclose(found.values, exact, atol=atol)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(len(exact)), atol=10 * atol)
+    np.testing.assert_allclose(matrix @ found.vectors, found.vectors * found.values, atol=100 * atol)
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3, 40])
+def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
+    """Also for graphs in many pieces, whose largest eigenvalue comes many times."""
+    matrix = graph_in_pieces(rng, n_pieces)
+    monkeypatch.setattr(cpu, "FILTERS_PER_REDUCTION", np.inf)  # some of these take longer than a full reduction would
+    is_spectrum_of(matrix, spectra.filtered_subspace(matrix, 20), 1e-8)
+    is_spectrum_of(matrix, spectra.top_eigenpairs(matrix, 20), 1e-8)
+
+
+@pytest.mark.parametrize(("precision", "atol"), [("float32", 1e-5), ("float64", 1e-8)])
+def test_lanczos_says_what_it_misses(rng, precision, atol):
+    connected, in_pieces = graph_in_pieces(rng, 1), graph_in_pieces(rng, 40)
+    is_spectrum_of(connected, spectra.lanczos(connected.astype(precision), 20), atol)
+    assert spectra.lanczos(in_pieces.astype(precision), 20) is None
+
+
+def test_weights_of_graphs(rng):
+    """A graph of weight zero is ignored, and a heavy one decides."""
+    bases = [np.linalg.qr(rng.standard_normal((50, 3)))[0] for _ in range(2)]
+    stacked = np.hstack(bases)
+    for weights in ([1, 0], [1, 1e-4]):
+        rotation = consensus(stacked.T @ stacked, np.array(weights, float), 3).rotation
+        U = stacked @ rotation.reshape(-1, 3)
+        np.testing.assert_allclose(np.linalg.norm(bases[0].T @ U) ** 2, 3, atol=1e-6)
