@@ -16,19 +16,19 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_lock = threading.RLock()  # a forgotten generator may be closed, and its fit end, while its thread holds the lock
+_lock = threading.RLock()  # garbage collection may close a generator, and end its fit, while its thread holds the lock
 _fits_running = 0
 _limits: Any = None
 _controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
-_modules_then = 0  # and need be done again only after an import, which may have loaded another one
+_modules_then = 0  # and is repeated only after an import, which may have loaded another one
 
 
-# OpenMP and MKL count threads for each thread apart, and only that thread can set its number.
-COUNTED_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
+# OpenMP and MKL have a number of threads for every thread, which only that thread can set.
+SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
 class OwnLimits(threading.local):
-    """Fits that one thread has begun, which may overlap too: a generator of predictions waits while others run."""
+    """Fits that one thread has started, which may overlap too: a generator of predictions pauses while others run."""
 
     fits_running = 0
     limits: Any = None
@@ -41,9 +41,9 @@ _own = OwnLimits()
 def one_thread_per_block() -> Iterator[None]:
     """Let every BLAS and OpenMP call use one thread, for as long as any fit is running.
 
-    Blocks are the unit of parallel work. A product that used several threads by itself would fight with the other
-    blocks for the cores, and its rounding would depend on how many there are. BLAS has one setting for the process, so
-    fits that overlap in time share it: the first one sets it, the last one puts back what it found.
+    Blocks are the unit of parallel work. A product that used several threads by itself would compete with the other
+    blocks for the cores, and its rounding would depend on their number. BLAS has one setting for the process, so
+    fits that overlap in time share it: the first one sets it, the last one restores it.
     """
     global _fits_running, _limits, _controller, _modules_then
     with _lock:
@@ -55,7 +55,7 @@ def one_thread_per_block() -> Iterator[None]:
             _limits = _controller.select(user_api="blas").limit(limits=1)
         _own.fits_running += 1
         if _own.fits_running == 1:
-            _own.limits = _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
+            _own.limits = _controller.select(**SET_BY_THREAD).limit(limits=1)
     try:
         yield
     finally:
@@ -72,10 +72,10 @@ def one_thread_per_block() -> Iterator[None]:
 
 
 def take_control(controller: ThreadpoolController) -> None:
-    """Let whichever thread comes next set BLAS's number of threads.
+    """Allow any thread to set BLAS's number of threads.
 
-    threadpoolctl 3.8 listens to the thread that set it first, and to no other until that one is done. But a fit
-    may begin in one thread and the last one that overlaps with it end in another, and the count above keeps order.
+    threadpoolctl 3.8 accepts a change from the thread that set it first only. But a fit may start in one thread and
+    the last one that overlaps with it end in another; the count of running fits keeps the order.
     """
     for library in controller.lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -83,13 +83,13 @@ def take_control(controller: ThreadpoolController) -> None:
 
 
 def limit_this_thread() -> None:
-    """Let OpenMP and MKL use one thread when one of ours calls them; such threads end with what they were made for."""
+    """Let OpenMP and MKL use one thread when called from this one, for as long as it lives."""
     if _controller is not None:
-        _controller.select(**COUNTED_BY_THREAD).limit(limits=1)
+        _controller.select(**SET_BY_THREAD).limit(limits=1)
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` means: -1 and None are all cores this process may use."""
+    """Return the number of threads that ``n_jobs`` means: -1 and None are all cores this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if n_jobs is None or n_jobs == -1:
         return cores or 1
@@ -99,7 +99,7 @@ def count_threads(n_jobs: int | None) -> int:
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items, a few of them computed ahead by a pool of threads.
 
-    Only a few: what waits to be taken is memory.
+    Only a few: results that wait take memory.
     """
     alone = isinstance(items, Sized) and len(items) < 2  # a pool would cost more than the item
     if n_threads == 1 or alone:

@@ -1,4 +1,4 @@
-"""Checking parameters: one shape of message, which says what was allowed, what came, and whose it was."""
+"""Checks of parameters, with one form of message: the owner, the parameter, what is allowed, and what was passed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> N
         refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
 
 
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-UNITS |= {unit.replace("B", "iB"): 2 ** (10 * n) for n, unit in enumerate(("KB", "MB", "GB", "TB"), start=1)}
+BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+BYTE_UNITS |= {unit.replace("B", "iB"): 2 ** (10 * n) for n, unit in enumerate(("KB", "MB", "GB", "TB"), start=1)}
 
 
 def check_bytes(owner: str, name: str, value: Any, *, low: int) -> int:
@@ -50,7 +50,7 @@ def check_bytes(owner: str, name: str, value: Any, *, low: int) -> int:
     """
     found = value
     if isinstance(value, str) and (parts := re.fullmatch(r"\s*([\d.]+)\s*(\w*)\s*", value)):
-        units = {unit.lower(): size for unit, size in UNITS.items()}
+        units = {unit.lower(): size for unit, size in BYTE_UNITS.items()}
         with suppress(KeyError, ValueError):
             found = int(float(parts[1]) * units[parts[2].lower()])
     if not isinstance(found, Integral) or isinstance(found, bool) or found < low:
@@ -79,8 +79,8 @@ def per_view(owner: str, name: str, value: Any, views: Sequence[str], default: A
 def must_be_finite(stage: str, *arrays: Any) -> None:
     """Raise an error that names the stage if any number that leaves it is not finite.
 
-    What is checked are the small matrices between stages and sums over rows, which one bad row would spoil: looking at
-    every row again would cost time, and find no more. A sum of numbers is finite only if all of them are.
+    The small matrices between stages and sums over rows are checked: a row that is not finite makes them so, and
+    checking every row again would cost time. A sum is finite only if all its numbers are.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the views in which two rows can be compared say of those in which they cannot."""
+"""How the views' distances are correlated, so that missing ones can be imputed from the others."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Loadings settle long before, and views are few.
-PASSES = 50
+# The loadings converge long before, and views are few.
+FACTOR_PASSES = 50
 
-# No view says everything of the others: even a copy leaves this share of a distance open.
+# No view determines the others: even for a copy, this share of a distance's variance is noise.
 LEAST_NOISE = 0.02
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How a pair's squared distances in all views go together: d_v = mean_v + loading_v f + noise of that variance.
+    """A factor model of a pair's squared distances: d_v = mean_v + loading_v f + noise of variance noise_v.
 
-    f is how unlike the two rows are, whatever the view: a factor model with one factor. Given some of the distances, f
-    is expected to be sum (d_v - mean_v) loading_v / noise_v, over 1 + sum loading_v^2 / noise_v. Few or weak views
-    leave it near 0: rows that share one poor view are not near to each other because they happen to be near there.
+    The one factor f is how different the two rows are, whatever the view. Given some of the distances, its expectation
+    is sum (d_v - mean_v) loading_v / noise_v, over 1 + sum loading_v^2 / noise_v. Few or weak views leave it near 0:
+    rows that are near to each other in one poor view need not be near in the others.
     """
 
     means: np.ndarray  # (V,)
@@ -27,13 +27,13 @@ class Likeness:
     noise: np.ndarray  # (V,)
 
     def table(self) -> np.ndarray:
-        """Return for each view what a kernel needs: mean, loading, loading / noise, loading^2 / noise."""
+        """Return for each view the columns of the kernels: mean, loading, loading / noise, loading^2 / noise."""
         weights = self.loadings / self.noise
         return np.column_stack([self.means, self.loadings, weights, self.loadings * weights])  # (V, 4)
 
 
 def learn_likeness(distances: np.ndarray) -> Likeness:
-    """Learn it from pairs' squared distances (V x pairs), infinite where a pair lacks a view.
+    """Return the model of pairs' squared distances (V x pairs), infinite where a pair lacks a view.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def learn_likeness(distances: np.ndarray) -> Likeness:
 
 
 def one_factor(correlations: np.ndarray) -> np.ndarray:
-    """Return how far each variable follows the one factor that explains most of their correlations.
+    """Return the loadings of variables on the one factor that explains most of their correlations.
 
-    By principal axes: a variable's correlation with itself counts only as far as the factor explains it.
+    By principal axis factoring: the diagonal is replaced by what the factor explains of each variable.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def one_factor(correlations: np.ndarray) -> np.ndarray:
     """
     most = 1 - LEAST_NOISE
     shared = correlations.copy()
-    for _ in range(PASSES):
+    for _ in range(FACTOR_PASSES):
         values, vectors = np.linalg.eigh(shared)
         loadings = vectors[:, -1] * np.sqrt(max(values[-1], 0))
         explained = np.minimum(loadings**2, most)  # (V,)

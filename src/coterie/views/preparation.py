@@ -1,7 +1,7 @@
 """A raw row of one view -> the row that distances are measured on.
 
 A preparation is a chain of steps, each a function of one row and a few vectors that were fitted to a sample. The same
-chain serves the rows of the fit and new rows. What a view needs is seen from its values, never from labels.
+chain prepares the rows of the fit and new rows. What a view needs is decided from its values, never from labels.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ METRICS = ("auto", "euclidean", "cosine")
 # How much of a column's standard deviation is divided out.
 EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 
-# Fitting looks at no more numbers of a view than this.
+# A preparation is fitted to at most this many numbers of a view.
 FITTED_NUMBERS = 4_000_000
 
-# -- what is seen in a view; each line was a choice between variants on many data sets (docs/preparation) --
+# -- thresholds; each was chosen between variants on many data sets (docs/preparation) --
 
 SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is not zero,
 SPARSE_NEGATIVE = 0.02  # at most this share of those is negative,
-SPARSE_COLUMNS = 50  # and there are at least so many columns
-MOST_LINKED_ROWS = 20_000  # a square sparse table of at most so many rows is a graph
+SPARSE_COLUMNS = 50  # and there are at least this many columns
+MOST_LINKED_ROWS = 20_000  # a square sparse table of at most this many rows may be a graph
 SKEWED = 1.0  # median skewness from which non-negative columns are put on a log scale
-WHOLE_SHARE = 0.99  # share of whole numbers from which rows are brought to a common total
+WHOLE_SHARE = 0.99  # share of whole numbers from which rows are scaled to a common total
 HEAVY_TAILS = 10.0  # median kurtosis from which columns are clipped,
-CLIP = 3.0  # at so many robust standard deviations
-ALIKE, UNLIKE = 0.75, 1.25  # log10 of the spread of columns' scales: below, they share a unit; above, each has its own
-LINKED = 2.0  # times more often than chance that linked rows are linked back or share neighbours: a graph
+CLIP = 3.0  # at this many robust standard deviations
+ALIKE, UNLIKE = 0.75, 1.25  # log10 of the ratio of columns' scales: below, they share a unit; above, each has its own
+LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this much more often than by chance
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
 RELATIVE_ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
 
-# Columns with larger values, or with none above one over it, are brought nearer to one before they are squared.
+# Columns with larger values, or with none above one over it, are rescaled before they are squared.
 SQUARED_SAFELY = 1e100
 
-# What is larger, or smaller than one over it, comes too near the ends of float32.
+# Larger numbers, and those smaller than one over it, are too near the ends of float32.
 FLOAT32_REACH = 1e30
 
 # -- the steps --------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Sparsify:
 
 @dataclass(frozen=True)
 class Densify:
-    """CSR -> an array; for blocks of views that are not sparse enough to gain from it."""
+    """CSR -> an array; for views that are not sparse enough for CSR to be faster."""
 
     def __call__(self, rows: Table) -> Table:
         return rows.toarray() if sparse.issparse(rows) else rows
@@ -83,13 +83,13 @@ class Densify:
 
 @dataclass(frozen=True)
 class CommonTotal:
-    """Every row is brought to the same sum: how deep a sample was counted is not what it is."""
+    """Every row is scaled to the same sum: the depth at which a sample was counted is no property of it."""
 
     total: float
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         xp = array_namespace(rows)
-        # In float64: float32 may hold the values and not their sum.
+        # In float64: the sum of values that float32 can hold may overflow it.
         sums = xp.sum(rows, axis=1, keepdims=True, dtype=xp.float64)  # (b, 1)
         return rows * convert(self.total / xp.where(sums > 0, sums, self.total), precision_of(rows))
 
@@ -121,9 +121,9 @@ class Clip:
 
 @dataclass(frozen=True)
 class Columns:
-    """(x - center) * scale, column by column; columns of scale 0 drop out."""
+    """(x - center) * scale, column by column; columns of scale 0 are ignored."""
 
-    center: np.ndarray | None  # (d,); sparse rows are not centred, and their distances do not need it
+    center: np.ndarray | None  # (d,); None for sparse rows: distances do not change by centring
     scale: np.ndarray | None  # (d,); None: all ones
 
     def __call__(self, rows: Table) -> Table:
@@ -136,9 +136,9 @@ class Columns:
         return self.level(rows, precision, precision)
 
     def level(self, rows: np.ndarray, working: np.dtype, out: np.dtype, factor: float = 1.0) -> np.ndarray:
-        """Return an array's rows, worked on in one precision and written in another, times ``factor``.
+        """Return an array's rows, computed in one precision and written in another, times ``factor``.
 
-        Values of common types are converted on the way: one pass over them instead of three.
+        Values of common types are converted in the same pass over them.
         """
         center = np.zeros(rows.shape[1]) if self.center is None else self.center
         scale = np.ones(rows.shape[1]) if self.scale is None else self.scale
@@ -147,7 +147,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Every row gets length one: the distance between such rows is the cosine distance."""
+    """Every row is scaled to length one: distances between such rows are cosine distances."""
 
     def __call__(self, rows: Table) -> Table:
         if sparse.issparse(rows):
@@ -155,7 +155,7 @@ class UnitRows:
         else:
             xp = array_namespace(rows)
             peaks = xp.max(xp.abs(rows), axis=1)
-        rows = scale_rows(rows, peaks)  # squares of 1e30 or 1e-30 must not be lost
+        rows = scale_rows(rows, peaks)  # or the squares of 1e30 and 1e-30 would leave the range of float32
         return scale_rows(rows, squared_norms(rows) ** 0.5)
 
 
@@ -181,7 +181,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Diffuse:
-    """A node's links -> where short random walks from it end: nodes with like surroundings get like rows."""
+    """A node's links -> where short random walks from it end: nodes with similar neighbourhoods get similar rows."""
 
     transition: sparse.csr_array  # (n, n) of the graph of the fit
 
@@ -204,9 +204,9 @@ class Preparation:
     """The chain of one view."""
 
     steps: tuple[Step, ...]
-    factor: float  # gives the view its say beside the others
+    factor: float  # the scale of the view beside the others
     dtype: np.dtype
-    kind: str  # what the view was taken for
+    kind: str  # what the view was recognised as
 
     def __call__(self, data: Table) -> Table:
         """Return prepared rows in the working precision; the input is left as it is."""
@@ -225,7 +225,7 @@ class Preparation:
 
     @cached_property
     def wide(self) -> bool:
-        """Whether columns are so large or small that float32 could not hold them on the way to unit size."""
+        """Whether columns are so large or small that float32 could not hold them before they are scaled."""
         levels = [step for step in self.steps if isinstance(step, Columns)]
         centers = [np.abs(step.center) for step in levels if step.center is not None]
         scales = [self.factor * step.scale for step in levels if step.scale is not None] or [np.array([self.factor])]
@@ -242,7 +242,7 @@ class Preparation:
 
     @property
     def needs_direction(self) -> bool:
-        """Whether a row of zeros says nothing, like a document without words."""
+        """Whether a row of zeros has no position, like a document without words."""
         return any(isinstance(step, UnitRows) for step in self.steps)
 
     def describe(self) -> str:
@@ -263,7 +263,7 @@ def prepare(
     """Fit the preparation of one view to a sample of its rows.
 
     Except with ``scaling="none"``, prepared rows have unit mean squared distance from their mean, so that every view
-    has the same say in the concatenation.
+    has the same weight in the concatenation.
     """
     rows = thinned(sample)
     if scaling == "auto":
@@ -288,9 +288,9 @@ def prepare(
 def within_float_range(
     preparations: Sequence[Preparation], raw: Sequence[bool], samples: Sequence[Any]
 ) -> list[Preparation]:
-    """Give views that are left as they are a common power of two where their squares would leave the range of floats.
+    """Scale unscaled views by a common power of two where their squares would leave the range of floats.
 
-    What is the same for all of them changes neither neighbours nor, beside a bandwidth of the same units, weights.
+    A common factor changes neither neighbours nor, with a bandwidth of the same units, weights.
     """
     spreads = [
         spread(preparation, thinned(sample.known()))
@@ -315,14 +315,14 @@ def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
     if exponent:
         scale = np.where(varies, np.where(varies, moments.std, 1.0) ** -exponent, 0.0)  # (d,)
     elif sparse.issparse(rows) and not cosine and not varies.all():
-        scale = varies.astype(np.float64)  # nothing is subtracted here, so what all rows share must not drown the rest
+        scale = varies.astype(np.float64)  # without centring, constant columns would swamp the others
     center = None if cosine or sparse.issparse(rows) else moments.mean
     steps: list[Step] = [Columns(center, scale)]
     return [*steps, UnitRows()] if cosine else steps
 
 
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
-    """Log counts, rare words up, unit rows, then the directions that rows share (latent semantic analysis)."""
+    """Log counts, rare words weighted up, unit rows, then latent semantic analysis."""
     words = sparse.csr_array(rows.astype(np.float64))
     words.eliminate_zeros()
     n, d = words.shape
@@ -339,9 +339,7 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     """Replace links by where short random walks end."""
     links = sparse.csr_array(rows.astype(np.float64))
     n = links.shape[0]
-    links = links * (
-        1 / np.median(links.data[links.data > 0])
-    )  # whatever the links' unit, a row stays at itself as readily
+    links = links * (1 / np.median(links.data[links.data > 0]))  # beside which a self-loop weighs 1
     both = links.maximum(links.T).maximum(sparse.eye_array(n, format="csr"))
     transition = sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both
     steps: list[Step] = [Diffuse(sparse.csr_array(transition)), UnitRows()]
@@ -352,7 +350,7 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 
 
 def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
-    """Tame skew or heavy tails, give columns of unlike units the same say, keep the directions of most variance."""
+    """Reduce skew or heavy tails, standardise columns of different units, keep the directions of most variance."""
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
     values = apply_steps(steps, rows.astype(np.float64))
@@ -363,7 +361,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
     powers = unit_powers(column_scale(values, moments, varies), varies)  # (d,)
-    powers /= power_of_two((powers * moments.std).max())  # what follows is worked out in float32
+    powers /= power_of_two((powers * moments.std).max())  # what follows is computed in float32
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
         level.append(UnitRows())
@@ -374,7 +372,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
 
 
 def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
-    """Return what skewed or heavy-tailed columns need."""
+    """Return the steps for skewed or heavy-tailed columns: a log scale, or clipping."""
     moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
@@ -398,21 +396,21 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
 
 
 def log_unit(sizes: np.ndarray) -> float:
-    """Return the unit of a log scale: the median, unless the largest one would be beyond all floats in it."""
+    """Return the unit of a log scale: the median, unless the largest value would overflow in it."""
     return float(max(np.median(sizes), sizes.max() / FLOAT32_REACH)) if len(sizes) else 1.0
 
 
 def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
     """Return the columns' standard deviations over the rows in which they are active, 1 for constant columns.
 
-    A column that is zero almost everywhere, like the border of images, is quiet and not small.
+    A column that is zero almost everywhere, like the border of images, has a small deviation but no small unit.
     """
     active = np.maximum(np.mean(values != 0, axis=0), 1 / len(values))  # (d,)
     return np.where(varies, moments.std / np.sqrt(active), 1.0)
 
 
 def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
-    """Return the factors of columns, 0 for constant ones: 1 where columns share a unit, 1 / scale where they cannot."""
+    """Return the factors of columns, 0 for constant ones: 1 where columns share a unit, 1 / scale where they do not."""
     low, high = np.log10(np.quantile(scale[varies], [0.05, 0.95]))
     exponent = np.clip((high - low - ALIKE) / (UNLIKE - ALIKE), 0, 1)
     return np.where(varies, scale**-exponent, 0.0)  # (d,)
@@ -432,7 +430,7 @@ class ColumnMoments:
     rounding: float  # relative error of the values as they came
 
     def varies(self) -> np.ndarray:
-        """Which columns are more than constant and rounding."""
+        """Which columns vary by more than rounding."""
         return self.std > self.rounding * self.peak  # (d,)
 
 
@@ -447,12 +445,12 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
     if far.any():
         data = Columns(None, 1 / unit)(convert(data, np.float64))
     mean, std = kernels_of(data).column_mean_and_std(data)  # (d,), (d,)
-    # Rounding can take the mean of equal values away from them, and what is left of 1e67 would not be small.
+    # The rounded mean of equal values may differ from them, and at 1e67 the difference would not be small.
     return ColumnMoments(np.clip(unit * mean, low, high), unit * std, peak, rounding)
 
 
 def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the largest value of every column, in float64: the least int8 has no positive twin."""
+    """Return the least and the largest value of every column, in float64: |-128| is no int8."""
     if sparse.issparse(data):
         ends = tuple(np.asarray(end.todense()).ravel() for end in (data.min(axis=0), data.max(axis=0)))
     else:
@@ -471,19 +469,21 @@ def rounding_of(data: Table) -> float:
 def spread(preparation: Preparation, rows: Table) -> float:
     """Return the root mean squared distance of prepared rows from their mean.
 
-    Rows that differ by no more than the rounding of the working precision are all alike. Theirs is the size of their
-    largest value, or 1: what cannot be told apart must not be magnified.
+    Where rows differ by no more than the rounding of the working precision, it is the size of their largest value, or
+    1: rounding errors must not be magnified.
     """
     moments = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows))
     std, size = moments.std, float(moments.peak.max(initial=0.0))
     widest = float(std.max(initial=0.0))
     if widest <= RELATIVE_ROUNDING[preparation.dtype.itemsize] * size:
         return size or 1.0
-    return widest * float(np.sqrt(np.sum((std / widest) ** 2)))  # the widest first: squares of 1e-200 would vanish
+    return widest * float(
+        np.sqrt(np.sum((std / widest) ** 2))
+    )  # relative to the widest: squares of 1e-200 would vanish
 
 
 def kind_of(sample: Table, rows: Table) -> str:
-    """Return what a view holds: words, a graph, or a dense table. How it is stored does not matter."""
+    """Return what a view holds: words, a graph, or a dense table, however it is stored."""
     values = rows.data if sparse.issparse(rows) else rows
     values = values[values != 0]
     n, d = rows.shape
@@ -516,7 +516,7 @@ def principal_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
 
 
 def thinned(sample: Table) -> Table:
-    """Return as many of the rows, evenly spaced, as fitting needs to look at."""
+    """Return evenly spaced rows, with at most FITTED_NUMBERS numbers."""
     per_row = sample.nnz / max(sample.shape[0], 1) if sparse.issparse(sample) else sample.shape[1]
     step = int(np.ceil(sample.shape[0] * per_row / FITTED_NUMBERS))
     return sample if step <= 1 else sample[::step]
