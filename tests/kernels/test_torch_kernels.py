@@ -214,6 +214,6 @@ def test_kmeans_ends_where_the_cpu_does(rng, device):
 def test_an_empty_group_restarts_at_the_farthest_row(device):
     rows = np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
     labels, nearest = np.zeros((1, 3), dtype=np.int64), np.array([[0.0, 1.0, 81.0]])
-    means = kernels.group_means(*(on_device(part, device) for part in (rows, labels, nearest)), 2).cpu().numpy()
+    means = kernels.group_centroids(*(on_device(part, device) for part in (rows, labels, nearest)), 2).cpu().numpy()
     np.testing.assert_allclose(means[0, :, 0], [10 / 3, 9])
-    np.testing.assert_allclose(cpu.group_means(rows, labels, nearest, 2), means)
+    np.testing.assert_allclose(cpu.group_centroids(rows, labels, nearest, 2), means)

@@ -285,12 +285,14 @@ def nearest_centroids(rows: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarr
     return labels, nearest  # (runs, n), (runs, n)
 
 
-def group_means(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
+def group_centroids(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the groups' means, for several runs; an empty group restarts at the row farthest from its centroid."""
-    return np.stack([_group_means(rows, *run, n_groups) for run in zip(labels, nearest, strict=True)])  # (runs, k, c)
+    return np.stack(
+        [_group_centroids(rows, *run, n_groups) for run in zip(labels, nearest, strict=True)]
+    )  # (runs, k, c)
 
 
-def _group_means(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
+def _group_centroids(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, n_groups: int) -> np.ndarray:
     sums, counts = np.zeros((n_groups, rows.shape[1])), np.zeros(n_groups)
     add_groups(rows, labels, sums, counts)
     empty = np.flatnonzero(counts == 0)

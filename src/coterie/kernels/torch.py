@@ -409,7 +409,7 @@ def nearest_centroids(rows: Any, centroids: Any) -> tuple[Any, Any]:
     return distances.argmin(dim=2), distances.amin(dim=2)  # (runs, n), (runs, n)
 
 
-def group_means(rows: Any, labels: Any, nearest: Any, n_groups: int) -> Any:
+def group_centroids(rows: Any, labels: Any, nearest: Any, n_groups: int) -> Any:
     """Return the groups' means, for several runs; an empty group restarts at the row farthest from its centroid."""
     import torch
 

@@ -12,7 +12,7 @@ from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import kernels_of
 from coterie.method.seeding import draw_starts, far_apart
 from coterie.rows import Rows
-from coterie.rows.blocks import storable
+from coterie.rows.blocks import storable_block
 from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
@@ -25,7 +25,7 @@ REFINE_ROWS = 200_000
 REFINE_PASSES = 10
 
 
-@storable
+@storable_block
 @dataclass(frozen=True)
 class Partition:
     """Labels of some rows, and their squared distances to the two nearest centroids."""
@@ -89,7 +89,7 @@ def kmeans_runs(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.
     kernels, centroids = kernels_of(sample), starts
     labels, nearest = kernels.nearest_centroids(sample, centroids)  # (runs, n), (runs, n)
     for number in range(1, RUN_PASSES + 1):
-        centroids = kernels.group_means(sample, labels, nearest, starts.shape[1])
+        centroids = kernels.group_centroids(sample, labels, nearest, starts.shape[1])
         before = labels
         labels, nearest = kernels.nearest_centroids(sample, centroids)
         if number % kernels.PASSES_PER_CHECK == 0 and bool((labels == before).all()):
@@ -144,7 +144,7 @@ class Prediction:
         return self.labels, self.confidence, self.embedding
 
 
-@storable
+@storable_block
 @dataclass(frozen=True)
 class Census:
     """The sizes, medoids and mean confidence of clusters, among some consecutive rows."""
@@ -193,4 +193,4 @@ def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     closeness = np.abs(rows @ (left @ right))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
     farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
-    return kernels_of(sample).group_means(sample, labels[None], farness[None], n_clusters)[0]  # (k, c)
+    return kernels_of(sample).group_centroids(sample, labels[None], farness[None], n_clusters)[0]  # (k, c)

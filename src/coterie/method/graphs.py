@@ -23,7 +23,7 @@ from coterie.method.distances import (
 )
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
-from coterie.rows.blocks import storable
+from coterie.rows.blocks import storable_block
 from coterie.views import Preparation, Table, ViewBlock, Views, check_finite, check_finite_rows
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Neighbours:
         self.indices[:, columns], self.squares[:, columns] = indices, squares
 
 
-@storable
+@storable_block
 @dataclass(frozen=True)
 class Block:
     """Some rows in the graphs: the neighbours and weights of all graphs, side by side."""

@@ -21,7 +21,7 @@ class Rows(Protocol):
 
     Functions that are passed in are pure: the same block gives the same result, wherever and however often it is
     computed. Blocks are arrays, or dataclasses of arrays that have one row for each row
-    (:func:`coterie.rows.blocks.storable`).
+    (:func:`coterie.rows.blocks.storable_block`).
     """
 
     n_rows: int

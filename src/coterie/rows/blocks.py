@@ -17,7 +17,7 @@ Kind = TypeVar("Kind", bound=type)
 _KINDS: dict[str, type] = {}
 
 
-def storable(kind: Kind) -> Kind:
+def storable_block(kind: Kind) -> Kind:
     """Register a dataclass of arrays, each with one row for every row of a block, to be selected from and stored.
 
     It gets a true ``__sizeof__``, too: Dask moves what looks small from worker to worker.
@@ -80,7 +80,7 @@ def _rebuilt(block: Any, parts: Sequence[Any]) -> Any:
 
 
 def write_value(file: BinaryIO, value: Any) -> None:
-    """Write arrays, numbers, lists, tuples and storable dataclasses: a line of JSON, then the arrays in turn."""
+    """Write arrays, numbers, lists, tuples and storable blocks: a line of JSON, then the arrays in turn."""
     arrays: list[np.ndarray] = []
     file.write(json.dumps(_described(value, arrays)).encode() + b"\n")
     for array in arrays:

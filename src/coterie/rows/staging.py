@@ -17,7 +17,7 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
-BUFFER_BYTES = 2**22
+STAGING_BYTES = 2**22
 COPY_THREADS = 8
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
@@ -28,7 +28,7 @@ def staged_upload(rows: Any, target: Any) -> bool:
     if copy_loop is None:
         return False
     rows = rows.contiguous()
-    share = -(-rows.nbytes // COPY_THREADS // BUFFER_BYTES) * BUFFER_BYTES  # a multiple of the buffer
+    share = -(-rows.nbytes // COPY_THREADS // STAGING_BYTES) * STAGING_BYTES  # a multiple of the buffer
 
     def run(start: int) -> None:
         with borrow(_idle_buffers, target.device, lambda: StagingBuffers(target.device)) as buffers:
@@ -47,14 +47,14 @@ class StagingBuffers:
         import torch
 
         self.streams = [torch.cuda.Stream(device) for _ in range(2)]
-        self.buffers = [torch.empty(BUFFER_BYTES, dtype=torch.uint8, pin_memory=True) for _ in self.streams]
+        self.buffers = [torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True) for _ in self.streams]
 
     def copy(self, source: int, target: int, n_bytes: int, copy_loop: Callable[..., int]) -> None:
         """Copy bytes from an address in host memory to one on the GPU."""
         first, second = self.streams
         first.synchronize()  # which also makes its device the current one of this thread
         buffers = [buffer.data_ptr() for buffer in self.buffers]
-        error = copy_loop(source, target, n_bytes, BUFFER_BYTES, *buffers, first.cuda_stream, second.cuda_stream)
+        error = copy_loop(source, target, n_bytes, STAGING_BYTES, *buffers, first.cuda_stream, second.cuda_stream)
         if error:
             raise RuntimeError(f"Rows could not be copied to the GPU: its driver says error {error}.")
 

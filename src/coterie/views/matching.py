@@ -17,7 +17,7 @@ def align_views(views: list[View], tables: list[Any]) -> Views:
         return align_by_partition(views)
     if all(is_file_table(view.data) for view in views):
         return align_by_file_id(views)
-    return align_by_position(views, [frame_index(table) for table in tables])
+    return align_by_position(views, [pandas_index(table) for table in tables])
 
 
 def is_file_table(table: Any) -> bool:
@@ -25,7 +25,7 @@ def is_file_table(table: Any) -> bool:
     return type(table).__module__.startswith("coterie.formats")
 
 
-def frame_index(table: Any) -> Any:
+def pandas_index(table: Any) -> Any:
     """Return a pandas frame's index."""
     index = getattr(table, "index", None)
     return index if hasattr(index, "is_unique") and hasattr(index, "get_indexer") else None
