@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.fitting import connect, draw_unguided, fit_views, solve
+from coterie.fitting import draw_unguided, fit_views, make_graphs, solve
 from coterie.placement import open_placement
 from coterie.progress import Progress, listening
 from coterie.rows.sampling import sample_rows
@@ -155,7 +155,7 @@ def graphs_of():
         lent = open_placement(work_dir, None, dict, 0)
         placement, rng = lent.__enter__()
         opened.append(lent)
-        return connect(views, settings, placement, rng, Progress(False)), settings
+        return make_graphs(views, settings, placement, rng, Progress(False)), settings
 
     yield make
     for lent in opened:

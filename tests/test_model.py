@@ -107,7 +107,7 @@ def test_a_model_works_without_an_estimator(model, views):
 
 def test_rows_can_be_explained_a_few_at_a_time(model, views):
     fitted = fitted_of(model)
-    embedding, by_view = fitted.explain(fitted.read(views, "cpu").read(np.array([3, 5, 200])))
+    embedding, by_view = fitted.explain_rows(fitted.read(views, "cpu").read(np.array([3, 5, 200])))
     np.testing.assert_allclose(embedding, model.transform(views)[[3, 5, 200]], atol=1e-6)
     np.testing.assert_array_equal(by_view, model.view_labels(views)[[3, 5, 200]])
 

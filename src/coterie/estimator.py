@@ -16,7 +16,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie.fitting import connect, fit_views
+from coterie.fitting import fit_views, make_graphs
 from coterie.method.assignment import Prediction
 from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.model import Fitted, attributes_of_a_fit
@@ -37,7 +37,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, k. "auto" takes the number that the graphs speak for most; ``k_suggestion_`` shows why.
+        Number of clusters, k. "auto" takes the number with the strongest evidence in the graphs, ``k_suggestion_``.
     views : dict or list of column selections, default=None
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
@@ -68,10 +68,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Distance between rows; "auto" follows ``scaling``, and words and graphs are compared by their cosine whatever is
         said here. A dict or list gives one per view.
     view_weights : "auto", number, dict or list of numbers, default="auto"
-        How much each view counts in the augmented view. "auto" trusts a view's graphs less where their singular vectors
-        live on a few rows only, as those of near-duplicates and sparse text do; 1 treats all alike.
+        Weight of each view in the augmented view. "auto" weighs a view's graphs down where their singular vectors are
+        localised on a few rows, as those of near-duplicates and sparse text are; 1 treats all alike.
     basis : "diffusion" or "subspace", default="diffusion"
-        What every graph brings to the augmented view: its k first singular vectors, as published ("subspace"); or 3k/2
+        What the augmented view is made from: every graph's k first singular vectors, as published ("subspace"); or 3k/2
         vectors behind the first, each weighted by its squared singular value, as rows of length one.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
@@ -98,15 +98,15 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Precision of row work; sums and small matrices are always float64. "tf32" is float32 with products of 10 bits on
         a GPU: they take a third of the time, and one neighbour in 400 is another.
     device : "auto", "cpu", "cuda" or a torch device, default="auto"
-        Where the work is done. "auto" is the GPU on which the views lie as tensors, else this machine's cores. With
-        "cuda", views in host memory are brought to the GPU block by block. "torch" runs the GPU's code on the cores.
+        Where the work is done. "auto" is the GPU of views that are tensors on one, else this machine's cores. With
+        "cuda", views in host memory are copied to the GPU block by block. "torch" runs the GPU's code on the cores.
     memory_limit : int or str, default=None
         How much memory this process may take, such as "4GB", at least 1 GB. Where what a fit keeps of all rows would
         take more, it is kept in files. None: everything is kept in memory.
     work_dir : str or Path, default=None
-        Folder in which the fit keeps what it has done, so that it can be stopped or killed and taken up again by the
-        same call: the labels are the same to the last bit. It is empty again when the fit is done. None: a fit that is
-        stopped is lost, and files that ``memory_limit`` asks for are where the system has its temporary files.
+        Folder in which the fit keeps what it has done, so that it can be stopped or killed and resumed by the same
+        call: the labels are the same to the last bit. It is empty again when the fit is done. None: a fit that is
+        stopped is lost, and files that ``memory_limit`` needs are among the system's temporary files.
     block_size : int, default=None
         Rows per block of work. None chooses by the number of rows.
     n_jobs : int, default=-1
@@ -133,7 +133,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     preparation_ : dict of str
         What was done to each view before distances were measured.
     view_weights_ : dict of float
-        How much each view counted.
+        Weight of each view.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
         Centroids in the embedding.
     view_names_ : tuple of str
@@ -145,18 +145,18 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     consensus_singular_values_ : ndarray
         Singular values of all bases side by side; those past n_components were left out of the consensus.
     agreement_ : dict of float
-        How much of what each view's graphs bring is in the consensus, between 0 and 1, before any guiding. Near 0 for a
-        view of noise.
+        Share of the basis of each view's graphs that the consensus holds, between 0 and 1, before any guiding. Near 0
+        for a view of noise.
     cluster_agreement_ : ndarray of shape (n_clusters, n_views)
-        Share of each cluster's rows that each view alone puts there too.
+        Share of each cluster's rows that each view alone assigns to it too.
     stability_ : float
         How alike the partitions are that two halves of the landmarks lead to (adjusted Rand index, before guiding): 1
         where the draw of landmarks does not matter. On the low side, because half the landmarks are fewer. Only with
         ``measure_stability``.
     cluster_stability_ : ndarray of shape (n_clusters,)
-        The same for the rows of each cluster: the mean Jaccard index of the groups that two halves put a row in.
+        The same for the rows of each cluster: the mean Jaccard index of the two halves' groups that hold a row.
     graph_agreement_ : ndarray of shape (graphs, graphs)
-        How alike every two graphs are (1: they say the same), in the order of ``singular_values_``.
+        How alike the bases of every two graphs are (1: the same), in the order of ``singular_values_``.
     row_ids_ : ndarray of shape (n,) or None
         The rows' names in the order of ``labels_``, where the input had an index.
     history_ : list of dict
@@ -435,7 +435,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         }
 
     def __getattr__(self, name: str) -> Any:
-        """Return a fitted attribute: this is asked where there is no other of that name."""
+        """Return a fitted attribute; Python calls this where the instance and its class have none of that name."""
         known = attributes_of_a_fit().get(name)
         fitted = vars(self).get("_fitted")
         if known is not None and fitted is not None and not name.startswith("_") and fitted.has(name):
@@ -514,5 +514,5 @@ def suggest_k(
     check_parameters(owner, parameters)
     settled = settle(owner, parameters, data)
     with one_thread_per_block(), placement_of(owner, parameters, data) as (placement, rng):
-        graphs = connect(data, settled, placement, rng, Progress(verbose=False))
+        graphs = make_graphs(data, settled, placement, rng, Progress(verbose=False))
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=settled.n_threads)

@@ -59,7 +59,7 @@ class ClusterCount:
 
 
 @dataclass(frozen=True)
-class Sample:
+class UnguidedSample:
     """Some rows, joined to landmarks as each view alone sees them: before any guiding."""
 
     numbers: np.ndarray  # (s,) ascending
@@ -127,27 +127,27 @@ def fit_views(
     -------
     Fitted
     """
-    graphs = connect(views, settings, placement, rng, progress)
+    graphs = make_graphs(views, settings, placement, rng, progress)
     with progress.stage("n_clusters"):
-        clusters = count_or_choose(graphs, settings, rng)
+        clusters = settle_k(graphs, settings, rng)
     sample = draw_unguided(graphs, rng)
     rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], clusters.k)
     solution = solve(graphs, rounds, clusters.k, settings, rng, progress, consume=True)
     warn_of_oddities(solution.assignment)
     with progress.stage("explanation"):
         labels = solution.assignment.rows.take(sample.numbers).labels
-        explanation = explain(sample, labels, solution.embedding.row_map, clusters.k)
+        explanation = explain_clusters(sample, labels, solution.embedding.row_map, clusters.k)
     stability = None
     if settings.measure_stability:
         with progress.stage("stability"):
             stability = measure_stability(sample, labels, solution.embedding, rounds, clusters.k, rng)
-    return describe(views, graphs, clusters, solution, explanation, stability, progress.finish())
+    return make_fitted(views, graphs, clusters, solution, explanation, stability, progress.finish())
 
 
 # -- views -> graphs ----------------------------------------------------------------------------------------------
 
 
-def connect(
+def make_graphs(
     views: Views, settings: Settings, placement: Placement, rng: np.random.Generator, progress: Progress
 ) -> Graphs:
     """Prepare the views, choose landmarks, and join every row to its nearest ones."""
@@ -257,8 +257,8 @@ def join_rows(views: Views, graph_map: GraphMap, settings: Settings, placement: 
 # -- graphs -> clusters -------------------------------------------------------------------------------------------
 
 
-def count_or_choose(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> ClusterCount:
-    """Return the number of clusters that was asked for, or the one with the strongest evidence."""
+def settle_k(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> ClusterCount:
+    """Return the number of clusters that was given, or the one with the strongest evidence."""
     if settings.n_clusters is not None:
         return ClusterCount(settings.n_clusters)
     most = min(settings.most_clusters, len(graphs.landmarks) - 1)
@@ -273,10 +273,10 @@ def count_or_choose(graphs: Graphs, settings: Settings, rng: np.random.Generator
     return ClusterCount(found.best, found)
 
 
-def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> Sample:
+def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
     """Draw rows whose neighbours are kept as they are before any guiding."""
     numbers = draw_sample(graphs.rows.n_rows, EXPLAINED_ROWS, rng)
-    return Sample(numbers, graphs.rows.take(numbers))
+    return UnguidedSample(numbers, graphs.rows.take(numbers))
 
 
 def solve(
@@ -369,14 +369,14 @@ def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
     total[0][0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
 
 
-def explain(sample: Sample, labels: Any, row_map: RowMap, k: int) -> Explanation:
+def explain_clusters(sample: UnguidedSample, labels: Any, row_map: RowMap, k: int) -> Explanation:
     """Return the clusters as each view alone sees them, given the labels of the sample."""
     centroids = find_view_centroids(sample.block, labels, row_map, k)
     return Explanation(centroids, cluster_agreement(sample.block, labels, row_map, centroids))
 
 
 def measure_stability(
-    sample: Sample,
+    sample: UnguidedSample,
     labels: Any,
     embedding: Embedding,
     rounds: CoTrainingSettings,
@@ -392,7 +392,7 @@ def measure_stability(
 # -- what is published --------------------------------------------------------------------------------------------
 
 
-def describe(
+def make_fitted(
     views: Views,
     graphs: Graphs,
     clusters: ClusterCount,

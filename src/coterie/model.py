@@ -155,7 +155,7 @@ class Fitted:
         with self._rows(views, plan) as (rows, row_map):
             yield from rows.stream(partial(label, row_map), load=RowRange.read)
 
-    def explain(self, blocks: Sequence[ViewBlock]) -> tuple[np.ndarray, np.ndarray]:
+    def explain_rows(self, blocks: Sequence[ViewBlock]) -> tuple[np.ndarray, np.ndarray]:
         """Return the embedding of a few rows in host memory, and the clusters that the views alone assign them to."""
         block = self.row_map.graph_map.connect(blocks)
         return self.row_map.follow(block), label_by_view(block, self.row_map, self.view_centroids)  # (b, c), (b, V)

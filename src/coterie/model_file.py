@@ -147,7 +147,7 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
             "n_rows": content["n_rows"],
             "has_rows": "labels_" in content["fitted"],
             "file_bytes": header.file_bytes,
-            "array_bytes": sum(place.end - place.begin for place in header.places.values()),
+            "array_bytes": sum(span.end - span.begin for span in header.places.values()),
         }
 
 

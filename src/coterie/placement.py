@@ -254,7 +254,7 @@ def explain_memory(views: Views) -> Iterator[None]:
             raise
         if views.on_dask:
             raise MemoryError(f"A worker's GPU does not do for its rows: {error}. Make partitions smaller.") from error
-        message = str(error).split(". ")[1]  # how much was asked for
+        message = str(error).split(". ")[1]  # the size of the allocation that failed
     else:
         return
     whole = free_gpu_memory(views.device)  # after the except block, which holds on to the tensors of its frames

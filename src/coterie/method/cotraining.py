@@ -32,7 +32,7 @@ class CoTrainingSettings:
     """How graphs are merged and guided."""
 
     n_components: int  # k, columns of U*
-    n_vectors: int  # r, singular vectors that every graph brings
+    n_vectors: int  # r, singular vectors of every graph that are used
     drop_first: bool  # whether a graph's first vector is left out
     diffusion: int  # vectors are weighted by their singular values to this power
     unit: bool  # whether each graph's rows are made unit before they are merged
@@ -243,7 +243,7 @@ def first_sums(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) ->
 
 
 def weigh_graphs(sums: FirstSums, settings: CoTrainingSettings) -> GraphWeights:
-    """Return the graphs' weights: those of the settings, times their trust if that is asked for."""
+    """Return the graphs' weights: those of the settings, times their trust where ``settings.trust``."""
     trust = graph_trust(sums, settings.n_components) if settings.trust else 1.0
     return GraphWeights(settings.graph_weights * trust, sums.common)
 

@@ -47,7 +47,7 @@ GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
 PARTITION_ROWS = 1500  # rows that are cut into clusters several times for every k,
 SEPARATION_ROWS = 10_000  # and rows that are cut once
 TO_SPARE = 40  # neighbours of which half are enough
-SPLITS = 3  # ways to split the views into two groups
+VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
 SEPARATION_STARTS = 5
@@ -358,12 +358,12 @@ def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tu
     if len(views) < 2:
         return []
     ways: dict[frozenset[int], tuple[list[int], list[int]]] = {}
-    for _ in range(20 * SPLITS):  # the same way may be drawn twice
+    for _ in range(20 * VIEW_SPLITS):  # the same way may be drawn twice
         order = rng.permutation(len(views))
         first, second = sorted(order[: len(views) // 2]), sorted(order[len(views) // 2 :])
         name = frozenset(first) if len(views) % 2 or 0 in first else frozenset(second)
         ways.setdefault(name, ([g for v in first for g in views[v]], [g for v in second for g in views[v]]))
-        if len(ways) == SPLITS:
+        if len(ways) == VIEW_SPLITS:
             break
     return list(ways.values())
 

@@ -24,7 +24,7 @@ from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 
 STABILITY_ROWS = 4000  # rows that are cut into clusters, and whose neighbours make the graphs
-SPLITS = 2  # of the landmarks into two halves
+LANDMARK_SPLITS = 2  # of the landmarks into two halves
 FEWEST_LANDMARKS = 4  # that can be split
 STARTS = 1  # of k-means, besides the one that cluster-QR gives
 
@@ -69,7 +69,7 @@ def landmark_stability(
         return Stability(value, np.full(n_clusters, value))
     drawn = np.sort(rng.permutation(len(labels))[:STABILITY_ROWS])  # (m,)
     sample = HalvedSample(*middle_scale(block, drawn, view, bounds), settings, n_clusters)
-    in_first = [rng.permutation(p) % 2 == 0 for _ in range(SPLITS)]  # each (p,)
+    in_first = [rng.permutation(p) % 2 == 0 for _ in range(LANDMARK_SPLITS)]  # each (p,)
     jobs = [(kept, int(rng.integers(2**31))) for first in in_first for kept in (first, ~first)]
     found = list(in_order(lambda job: sample.cut(*job), jobs, settings.n_threads))  # each (m,)
     pairs = list(zip(found[::2], found[1::2], strict=True))

@@ -83,7 +83,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> S
 
 def explain(fitted: Fitted, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the embedding of some rows, and the clusters that the views alone put them in."""
-    return fitted.explain(to_host(views.read(rows)))  # (b, c), (b, V)
+    return fitted.explain_rows(to_host(views.read(rows)))  # (b, c), (b, V)
 
 
 def read_rows(view: View, rows: np.ndarray) -> ViewBlock:
