@@ -456,7 +456,7 @@ def check_fit(model: GuidedCoTraining, case: OddFit) -> None:
         "consensus_singular_values_": model.consensus_singular_values_,
         "stability_": getattr(model, "stability_", 0.0),
         "cluster_stability_": getattr(model, "cluster_stability_", 0.0),
-        "guide": [guide.anchors for guide in model._row_map.guides],
+        "guide": [guide.anchors for guide in model._fitted.row_map.guides],
         **model.singular_values_,
     }
     for name, values in finite.items():

@@ -40,7 +40,7 @@ def digest(model):
     names = ("labels_", "confidence_", "embedding_", "cluster_centers_", "medoid_indices_", "landmark_indices_")
     names += ("singular_values_", "consensus_singular_values_", "graph_agreement_", "cluster_agreement_")
     names += ("stability_", "cluster_stability_", "view_weights_", "agreement_")
-    for thing in (*(getattr(model, name) for name in names), model._row_map.guides, model._row_map.basis):
+    for thing in (*(getattr(model, name) for name in names), model._fitted.row_map.guides, model._fitted.row_map.basis):
         map_arrays(thing, lambda part: found.update(np.asarray(part).tobytes()))
     return found.hexdigest()
 

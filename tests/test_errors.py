@@ -156,7 +156,7 @@ def test_not_tables_at_all(X):
 def labels_are_complete(model, n, k):
     assert model.labels_.shape == (n,)
     assert set(model.labels_.tolist()) <= set(range(k))
-    assert np.isfinite(model._row_map.basis.bases).all()
+    assert np.isfinite(model._fitted.row_map.basis.bases).all()
 
 
 def test_constant_columns_and_views(good):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-import coterie.estimator
+import coterie.settings
 from coterie import GuidedCoTraining
 from coterie.datasets import load_digit_views, make_views
 
@@ -46,8 +46,8 @@ def test_prediction_does_not_depend_on_the_other_rows(digits):
 @pytest.fixture
 def few_learned(monkeypatch):
     """Let the rounds learn from few rows, as they do where there are very many."""
-    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 900)
-    monkeypatch.setattr(coterie.estimator, "LEARNED_PER_LANDMARK", 1)
+    monkeypatch.setattr(coterie.settings, "LEARNED_ROWS", 900)
+    monkeypatch.setattr(coterie.settings, "LEARNED_PER_LANDMARK", 1)
 
 
 def test_rows_that_were_not_learned_from_follow(digits, few_learned):
@@ -59,7 +59,7 @@ def test_rows_that_were_not_learned_from_follow(digits, few_learned):
 def test_half_of_the_rows_teach_what_all_do(rings, few_learned, monkeypatch):
     settings = {"n_landmarks": 300, "n_neighbors": 8, "store_embedding": True}
     some = fit(rings.views, **settings)
-    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 10**6)
+    monkeypatch.setattr(coterie.settings, "LEARNED_ROWS", 10**6)
     every = fit(rings.views, **settings)
     assert not np.array_equal(some.embedding_, every.embedding_)
     assert adjusted_rand_score(some.labels_, every.labels_) > 0.95
@@ -83,7 +83,7 @@ def test_rows_that_are_learned_from_are_the_same_everywhere(rings, few_learned, 
 def test_all_rows_are_learned_from_as_published(rings, few_learned, monkeypatch):
     published = GuidedCoTraining.as_published(5, n_landmarks=200, random_state=0)
     some = published.fit(rings.views).transform(rings.views)
-    monkeypatch.setattr(coterie.estimator, "LEARNED_ROWS", 10**6)
+    monkeypatch.setattr(coterie.settings, "LEARNED_ROWS", 10**6)
     np.testing.assert_array_equal(published.fit(rings.views).transform(rings.views), some)
 
 
@@ -154,7 +154,7 @@ def test_block_sizes_hardly_matter(digits, block_size):
 def test_same_seed_same_answer(rings):
     first, second = fit(rings.views), fit(rings.views)
     np.testing.assert_array_equal(first.labels_, second.labels_)
-    np.testing.assert_array_equal(first._row_map.basis.bases, second._row_map.basis.bases)
+    np.testing.assert_array_equal(first._fitted.row_map.basis.bases, second._fitted.row_map.basis.bases)
 
 
 def test_nothing_passed_in_is_changed(rings):

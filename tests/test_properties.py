@@ -200,6 +200,6 @@ def test_words_in_a_dense_tensor_of_which_some_rows_are_lost(clear):
     words[np.arange(200) % 4 > 0] = np.nan  # so few are left that some landmarks lack the view
     views = {**clear.views, "words": words}
     model = fit(views, device="torch")
-    assert "words" in model._row_map.graph_map.preparations[2].describe()
+    assert "words" in model._fitted.row_map.graph_map.preparations[2].describe()
     assert adjusted_rand_score(clear.target, model.labels_) == 1
     np.testing.assert_array_equal(model.predict(views), model.labels_)

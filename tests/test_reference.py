@@ -68,7 +68,7 @@ def augmented_rows(model, views):
     """U* at every row, from the fitted map."""
     from coterie.views import as_views
 
-    row_map = model._row_map
+    row_map = model._fitted.row_map
     bounds = row_map.graph_map.bounds
     block = row_map.graph_map.connect(as_views(views).read(slice(None)))
     for guide in row_map.guides:

@@ -1,10 +1,12 @@
-"""Where the work is done: on this machine's cores, with its disk, or on a GPU; and what goes back to whoever asked."""
+"""Where rows live while they are worked on: in memory, in files, on a torch device, or on a Dask cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,75 +14,114 @@ from zlib import crc32
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
-from coterie.arrays import device_of, in_library_of, is_dask, lies_on_gpu, to_host
-from coterie.lazy import import_extra
+from coterie import __version__
+from coterie.arrays import device_of, to_host
 from coterie.rows import Rows
 from coterie.rows.dask import DaskRows
+from coterie.rows.devices import check_device, free_gpu_memory, in_kind_of
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.partitions import DaskTable, in_rows, partitions
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
 from coterie.rows.work_folder import WorkFolder, open_work_folder
+from coterie.validation import check_bytes, refuse
 from coterie.views import RowRange, View, Views
+
+# Parameters that may differ when a fit is resumed: the labels do not depend on them.
+FREE_TO_CHANGE = ("n_jobs", "verbose", "memory_limit", "work_dir")
 
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
 STREAMED_BYTES = 2**29
 FINGERPRINT_ROWS = 64
 
-
-# What a fit takes whatever the rows are: Python and its libraries, samples, sums, and the blocks that are worked on.
+# What a fit takes whatever the rows are: Python and its libraries, samples, sums, and the blocks being worked on.
 RESERVED_BYTES = 10**9
 BLOCK_BYTES = 2**26  # of raw rows, where memory is limited
 ROW_BYTES = 28  # of a row, besides its neighbours and its embedding: label, confidence, distances
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """Where a fit keeps its rows: in memory, or, where they would take more than the limit, in files."""
+class BlockPlan:
+    """How rows are cut into blocks, and by how many threads blocks are worked on."""
 
-    stack: ExitStack  # what is given back when the fit is over
+    block_size: int | None = None  # rows; None: as suits the placement
+    n_threads: int = 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a fit keeps its rows: in memory, or in files where they would take more than the limit."""
+
+    stack: ExitStack  # temporary folders, removed when the fit is over
     memory_limit: int | None = None  # bytes
-    folder: WorkFolder | None = None  # where the job can be taken up again
+    folder: WorkFolder | None = None  # where the job can be resumed
 
-    def rows(self, views: Views, size: int | None, n_threads: int, kept: int) -> Rows:
-        """Return the views' raw rows in blocks; ``kept`` is how many bytes of each row the fit will keep."""
+    def raw_rows(self, views: Views, plan: BlockPlan, kept_bytes: int) -> Rows:
+        """Return the views' raw rows in blocks, given how many bytes of each row the fit will keep."""
         if self.memory_limit is None and self.folder is None:
-            return rows_of(views, size, n_threads)
-        size = size or limited_block_size(views)
+            return raw_rows(views, plan)
+        size = plan.block_size or limited_block_size(views)
         folder = self.folder
         if folder is None:
-            if not self._must_spill(views.n_rows, kept):
-                return rows_of(views, size, n_threads)
+            if not self._must_spill(views.n_rows, kept_bytes):
+                return raw_rows(views, replace(plan, block_size=size))
             folder = WorkFolder(Path(self.stack.enter_context(TemporaryDirectory(prefix="coterie-"))))
-        return DiskRows(row_ranges(views, size), n_rows=views.n_rows, n_threads=n_threads, folder=folder)
+        return DiskRows(row_ranges(views, size), n_rows=views.n_rows, n_threads=plan.n_threads, folder=folder)
 
-    def _must_spill(self, n_rows: int, kept: int) -> bool:
-        return self.memory_limit is not None and n_rows * (kept + ROW_BYTES) + RESERVED_BYTES > self.memory_limit
+    def _must_spill(self, n_rows: int, kept_bytes: int) -> bool:
+        needed = n_rows * (kept_bytes + ROW_BYTES) + RESERVED_BYTES
+        return self.memory_limit is not None and needed > self.memory_limit
 
 
 @contextmanager
-def workplace(
+def placement_of(
+    owner: str, parameters: Mapping[str, Any], views: Views
+) -> Iterator[tuple[Placement, np.random.Generator]]:
+    """Yield where the rows of an estimator's views are kept, and what everything is drawn from."""
+    work_dir, device = parameters["work_dir"], parameters["device"]
+    limit = check_placement(owner, views, parameters["memory_limit"], work_dir, device)
+    seed = int(check_random_state(parameters["random_state"]).randint(2**31))
+    with open_placement(work_dir, limit, partial(identify_job, parameters, views), seed) as found:
+        yield found
+
+
+@contextmanager
+def open_placement(
     work_dir: Any, memory_limit: int | None, job: Callable[[], Mapping[str, Any]], seed: int
-) -> Iterator[tuple[Workplace, int]]:
-    """Lend a workplace, and the seed to begin with: that of the job that is taken up, if there is one."""
+) -> Iterator[tuple[Placement, np.random.Generator]]:
+    """Yield a placement and a random generator; a job that is resumed goes on with the seed that it began with."""
     with ExitStack() as stack:
-        if work_dir is None:
-            yield Workplace(stack, memory_limit), seed
-            return
-        folder, seed = stack.enter_context(open_work_folder(Path(work_dir), job(), seed))
-        yield Workplace(stack, memory_limit, folder), seed
+        folder = None
+        if work_dir is not None:
+            folder, seed = stack.enter_context(open_work_folder(Path(work_dir), job(), seed))
+        yield Placement(stack, memory_limit, folder), np.random.default_rng(seed)
 
 
-def rows_of(views: Views, size: int | None, n_threads: int) -> Rows:
-    """Return the views' raw rows in blocks of the given size, None for one that suits the place."""
+def check_placement(owner: str, views: Views, memory_limit: Any, work_dir: Any, device: Any) -> int | None:
+    """Return the memory limit in bytes; refuse files for rows that are not in this machine's memory."""
+    limit = None if memory_limit is None else check_bytes(owner, "memory_limit", memory_limit, low=RESERVED_BYTES)
+    if limit is None and work_dir is None:
+        return None
+    name, value = ("work_dir", work_dir) if limit is None else ("memory_limit", memory_limit)
     if views.on_dask:
-        return partitioned_rows(views, size or block_size(views.n_rows))
+        refuse(owner, name, "None with Dask collections: a cluster has limits of its own", value)
     if views.device is not None:
-        return TorchRows(row_ranges(views, size or device_block_size(views)), n_rows=views.n_rows)
-    return MemoryRows(row_ranges(views, size or block_size(views.n_rows)), n_rows=views.n_rows, n_threads=n_threads)
+        refuse(owner, name, f'None with device={device!r}: files are for device="cpu"', value)
+    return limit
+
+
+def raw_rows(views: Views, plan: BlockPlan) -> Rows:
+    """Return the views' raw rows in blocks."""
+    size, n_rows = plan.block_size, views.n_rows
+    if views.on_dask:
+        return partitioned_rows(views, size or block_size(n_rows))
+    if views.device is not None:
+        return TorchRows(row_ranges(views, size or device_block_size(views)), n_rows=n_rows)
+    return MemoryRows(row_ranges(views, size or block_size(n_rows)), n_rows=n_rows, n_threads=plan.n_threads)
 
 
 def row_ranges(views: Views, size: int) -> list[RowRange]:
@@ -92,7 +133,7 @@ def partitioned_rows(views: Views, size: int) -> DaskRows:
     """Return the rows of Dask collections, in blocks of the given size within every partition."""
     tables = [view.data for view in views if isinstance(view.data, DaskTable)]
     sizes = tables[0].sizes  # (P,)
-    own = [Seen(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
+    own = [PartitionView(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
     firsts = np.cumsum([0, *sizes])
     parts = [
         Part(
@@ -105,12 +146,12 @@ def partitioned_rows(views: Views, size: int) -> DaskRows:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PartitionView:
     """What a worker must know of a view besides its chunk."""
 
     name: str
     may_lack: bool
-    given: bool  # whether there is a chunk at all: new rows may lack a view
+    has_chunks: bool  # new rows may lack a whole view
     n_columns: int
 
 
@@ -119,7 +160,7 @@ class OpenPartition:
     """Makes ranges of raw rows of a partition's chunks, on a worker."""
 
     read: Callable[..., list[Any]]  # inputs of a task -> the chunks
-    own: list[Seen]  # the views
+    own: list[PartitionView]
     first: int  # number of the partition's first row
     n_rows: int
     size: int  # of blocks
@@ -128,19 +169,19 @@ class OpenPartition:
     def __call__(self, *inputs: Any) -> list[RowRange]:
         """Return the ranges."""
         chunks = iter(self.read(*inputs))
-        views = Views(tuple(self._view(seen, chunks) for seen in self.own), device=self.device)
+        views = Views(tuple(self._view(view, chunks) for view in self.own), device=self.device)
         return [replace(rows, origin=self.first) for rows in row_ranges(views, self.size)]
 
-    def _view(self, seen: Seen, chunks: Iterator[Any]) -> View:
-        if not seen.given:
-            return View(seen.name, np.zeros((0, 0)), None, np.full(self.n_rows, -1))
+    def _view(self, view: PartitionView, chunks: Iterator[Any]) -> View:
+        if not view.has_chunks:
+            return View(view.name, np.zeros((0, 0)), None, np.full(self.n_rows, -1))
         data = in_rows(next(chunks))
-        if data.shape != (self.n_rows, seen.n_columns):
+        if data.shape != (self.n_rows, view.n_columns):
             raise ValueError(
-                f"View {seen.name!r}: the partition of rows {self.first} to {self.first + self.n_rows - 1} has shape "
-                f"{data.shape} instead of {(self.n_rows, seen.n_columns)}, which its Dask collection claims."
+                f"View {view.name!r}: the partition of rows {self.first} to {self.first + self.n_rows - 1} has shape "
+                f"{data.shape} instead of {(self.n_rows, view.n_columns)}, which its Dask collection claims."
             )
-        return View(seen.name, data, may_lack=seen.may_lack)
+        return View(view.name, data, may_lack=view.may_lack)
 
 
 def block_size(n_rows: int) -> int:
@@ -159,20 +200,20 @@ def row_bytes(views: Views) -> int:
 
 
 def device_block_size(views: Views) -> int:
-    """Return rows per block on a device: many, but of rows in host memory so few that copies and work overlap."""
-    if all(device_of(view.data) for view in views):
+    """Return rows per block on a device: many, but fewer of rows in host memory, so that copies and work overlap."""
+    if all(device_of(view.data) is not None for view in views):
         return DEVICE_BLOCK_ROWS
     return int(np.clip(STREAMED_BYTES // row_bytes(views), 2**13, DEVICE_BLOCK_ROWS))
 
 
 def place_views(views: Views, device: Any) -> Views:
-    """Return the views with the device on which they are worked on: None is this machine's cores.
+    """Return the views with the device on which their rows are worked on; None is this machine's cores.
 
-    "auto" is the GPU that a view lies on, and the cores where none does.
+    "auto" is the device of views that are tensors, and the cores for all others.
     """
     if views.on_dask:
         return place_partitions(views, device)
-    homes = {home for view in views if (home := device_of(view.data))}
+    homes = {str(device_of(view.data)) for view in views if device_of(view.data) is not None}
     if len(homes) > 1:
         raise ValueError(f"The views lie on different devices: {', '.join(sorted(homes))}. Bring them to one of them.")
     if device == "auto":
@@ -183,9 +224,9 @@ def place_views(views: Views, device: Any) -> Views:
 
 
 def place_partitions(views: Views, device: Any) -> Views:
-    """Return the views of Dask collections with the device that each worker brings its rows to.
+    """Return the views of Dask collections with the device that each worker copies its rows to.
 
-    This process need not have such a device: what it makes of samples and sums are tensors in its memory.
+    This process need not have such a device: its samples and sums are tensors in host memory.
     """
     if device in ("auto", "cpu"):
         return views
@@ -196,44 +237,27 @@ def place_partitions(views: Views, device: Any) -> Views:
     return replace(views, views=placed, device=here)
 
 
-def check_device(device: Any) -> str:
-    """Return the name of a device that torch can work on."""
-    torch = import_extra("torch", "gpu", f"device={device!r}")
-    try:
-        torch.zeros(1, device="cpu" if device == "torch" else device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f'device={device!r} cannot be used: {reason}. Use device="cpu", or "auto".') from error
-    return "cpu" if device == "torch" else str(device)
-
-
 def as_given(found: Any, X: Any) -> Any:
-    """Return rows in the kind of array that X holds: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
-    tables = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
-    if any(map(is_dask, tables)):
-        return found
-    return in_library_of(next((table for table in tables if device_of(table) or lies_on_gpu(table)), None), found)
+    """Return an array in the kind of those that X holds: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
+    return in_kind_of(X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X], found)
 
 
 @contextmanager
 def explain_memory(views: Views) -> Iterator[None]:
-    """Turn a GPU's lack of memory into an error that says what would do."""
+    """Turn a GPU's lack of memory into an error that names the remedy."""
     try:
         yield
-    except MemoryError as error:
-        raise error
+    except MemoryError:
+        raise
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
-        import torch
-
         if views.on_dask:
             raise MemoryError(f"A worker's GPU does not do for its rows: {error}. Make partitions smaller.") from error
-        _, whole = torch.cuda.mem_get_info(views.device)
-        message = str(error).split(". ")[1]  # how much was asked for
+        message = str(error).split(". ")[1]  # the size of the allocation that failed
     else:
         return
-    torch.cuda.empty_cache()
+    whole = free_gpu_memory(views.device)  # after the except block, which holds on to the tensors of its frames
     columns = sum(view.n_columns for view in views)
     raise MemoryError(
         f"The GPU's {whole / 1e9:.0f} GB do not do for this fit of {views.n_rows} rows ({message}). A block takes "
@@ -243,9 +267,12 @@ def explain_memory(views: Views) -> Iterator[None]:
     )
 
 
-def describe_job(views: Views, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells a job from others, as plain data: the settings, and of the views what is seen at a glance."""
-    job: dict[str, Any] = {name: describe_setting(value) for name, value in settings.items()}
+def identify_job(parameters: Mapping[str, Any], views: Views) -> dict[str, Any]:
+    """Return what must be the same for a job to be resumed, as plain data: parameters and fingerprints of the views."""
+    same = {name: value for name, value in parameters.items() if name not in FREE_TO_CHANGE}
+    if not isinstance(parameters["random_state"], Integral):
+        del same["random_state"]  # the work folder holds the seed that was drawn
+    job: dict[str, Any] = {name: as_text(value) for name, value in {"coterie": __version__, **same}.items()}
     job["number of rows"] = views.n_rows
     for view in views:
         job[f"view {view.name!r}"] = (
@@ -254,14 +281,14 @@ def describe_job(views: Views, settings: Mapping[str, Any]) -> dict[str, Any]:
     return job
 
 
-def describe_setting(value: Any) -> str:
-    """Return a parameter's value in words; of a long one, a fingerprint."""
+def as_text(value: Any) -> str:
+    """Return a parameter's value as text; a long one is cut and gets a checksum."""
     words = np.array2string(value, threshold=10**6) if isinstance(value, np.ndarray) else repr(value)
     return words if len(words) < 200 else f"{words[:40]}... ({crc32(words.encode()):08x})"
 
 
 def fingerprint(view: View) -> int:
-    """Return a number that other rows would hardly have: from some of them, and from when their files were written."""
+    """Return a checksum of some rows, and of when their files were written."""
     rows = np.unique(np.linspace(0, view.n_rows - 1, FINGERPRINT_ROWS).astype(np.int64))
     data = view.read(rows).data
     parts = [data.data, data.indices] if sparse.issparse(data) else [to_host(data)]

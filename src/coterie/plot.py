@@ -52,7 +52,7 @@ NUMBERS_FIT = 14  # columns of a heat map up to which its numbers are written ou
 def embedding(
     model: Any, X: Any = None, *, color: Any = "cluster", ax: Any = None, sample: int = 4000, random_state: int = 0
 ) -> Any:
-    """Draw a map of the consensus embedding: rows that are alike lie together.
+    """Draw a map of the consensus embedding: rows that are alike are near each other.
 
     Parameters
     ----------
@@ -78,28 +78,28 @@ def embedding(
     if drawn.embedding is None:
         raise ValueError("The map needs the rows' embedding. Pass X, the rows of the fit, or fit with store_embedding.")
     ax = axes(ax, (7, 6))
-    places = flat_map(drawn.embedding, random_state)  # (s, 2)
+    positions = flat_map(drawn.embedding, random_state)  # (s, 2)
     if isinstance(color, str):
         check_choice("embedding", "color", color, ("cluster", "confidence"))
     if isinstance(color, str) and color == "cluster":
-        draw_clusters(ax, places, drawn.labels, int(model.n_clusters_))
+        draw_clusters(ax, positions, drawn.labels, int(model.n_clusters_))
     else:
         values = (
             drawn.confidence
             if isinstance(color, str)
             else check_length("color", color, len(outcome.labels))[drawn.rows]
         )
-        draw_values(ax, places, as_numbers(values), "confidence" if isinstance(color, str) else None)
+        draw_values(ax, positions, as_numbers(values), "confidence" if isinstance(color, str) else None)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_title(f"{len(drawn.rows):,} of {len(outcome.labels):,} rows, {model.n_clusters_} clusters")
     return ax
 
 
-def draw_clusters(ax: Any, places: np.ndarray, labels: np.ndarray, n_clusters: int) -> None:
+def draw_clusters(ax: Any, positions: np.ndarray, labels: np.ndarray, n_clusters: int) -> None:
     """Draw rows in their clusters' colours, and the clusters' numbers."""
     for cluster in range(n_clusters):
-        mine = places[labels == cluster]
+        mine = positions[labels == cluster]
         if not len(mine):
             continue
         marker, colour = MARKERS[shape_of(cluster)], colour_of(cluster)
@@ -109,18 +109,18 @@ def draw_clusters(ax: Any, places: np.ndarray, labels: np.ndarray, n_clusters: i
         ax.legend(title="cluster", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
 
 
-def draw_values(ax: Any, places: np.ndarray, values: np.ndarray, label: str | None) -> None:
+def draw_values(ax: Any, positions: np.ndarray, values: np.ndarray, label: str | None) -> None:
     """Draw rows in the colours of numbers or names."""
     if values.dtype.kind in "iuf":
-        dots = ax.scatter(*places.T, s=9, c=values, cmap=ramp(), linewidths=0)
+        dots = ax.scatter(*positions.T, s=9, c=values, cmap=ramp(), linewidths=0)
         ax.figure.colorbar(dots, ax=ax, label=label)
         return
     classes = Classes(values)
     for code, name in enumerate(classes.names[: len(PALETTE)]):
-        ax.scatter(*places[classes.codes == code].T, s=9, c=PALETTE[code], linewidths=0, label=plain(name))
+        ax.scatter(*positions[classes.codes == code].T, s=9, c=PALETTE[code], linewidths=0, label=plain(name))
     others = (classes.codes < 0) | (classes.codes >= len(PALETTE))
     if others.any():
-        ax.scatter(*places[others].T, s=9, c="0.7", linewidths=0, label="others")
+        ax.scatter(*positions[others].T, s=9, c="0.7", linewidths=0, label="others")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
 
 
@@ -149,7 +149,7 @@ def cluster_sizes(model: Any, *, ax: Any = None) -> Any:
 
 
 def view_weights(model: Any, *, ax: Any = None) -> Any:
-    """Draw how much every view counted, and how far it agrees with the consensus.
+    """Draw the weight of every view, and how far it agrees with the consensus.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def singular_values(model: Any, *, ax: Any = None) -> Any:
 
 
 def suggestion(model: Any, *, ax: Any = None) -> Any:
-    """Draw how far the graphs speak for every number of clusters.
+    """Draw the evidence of the graphs for every number of clusters.
 
     Parameters
     ----------

@@ -1,112 +1,26 @@
-"""One file per fitted model: ``save``, ``load`` and ``describe_file``.
-
-The file holds the row map, which is all that new rows need, the fitted attributes, and the parameters. What is read is
-rebuilt from a closed list of classes and checked part against part before any of it is used: see
-:mod:`coterie.formats.container` for the bytes and :mod:`coterie.formats.encoding` for the values.
-"""
+"""Model files: ``save``, ``load`` and ``describe_file``."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import math
 import os
-import platform
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from coterie import __version__
-from coterie.arrays import squared_norms, to_host
 from coterie.estimator import GuidedCoTraining
-from coterie.formats.container import Header, ModelFileError, about, read, read_header, refuse, short, write
-from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
-from coterie.method.distances import LandmarkRows
-from coterie.method.graphs import CONCATENATION, Graph, GraphMap
-from coterie.method.rowmap import Basis, Guide, RowMap
-from coterie.method.selection import KSuggestion
-from coterie.views import Preparation, Shape, Step
+from coterie.formats.container import ModelFileError, about, refuse, short
+from coterie.formats.encoding import conforms
+from coterie.model import fitted_of
+from coterie.model_file import OUTPUT, SavedModel, outline_model, read_model, write_model
+from coterie.settings import check_parameters
 
 __all__ = ["ModelFileError", "describe_file", "load", "save"]
-
-FORMAT = 1  # goes up whenever files of the new format could not be read by the code before
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-CONTENT = {"saved", "libraries", "notes", "n_rows", "parameters", "fitted"}
-
-# The only classes that a file can hold.
-CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        *get_args(Step),
-        Preparation,
-        Graph,
-        LandmarkRows,
-        GraphMap,
-        Basis,
-        Guide,
-        RowMap,
-        Shape,
-        KSuggestion,
-    )
-}
-
-# What a fit leaves behind.
-FITTED: dict[str, Any] = {
-    "_row_map": RowMap,
-    "_shapes": tuple[Shape, ...],
-    "_groups": dict | list | tuple | None,
-    "_view_places": np.ndarray,
-    "agreement_": dict[str, float],
-    "cluster_agreement_": np.ndarray,
-    "cluster_centers_": np.ndarray,
-    "consensus_singular_values_": np.ndarray,
-    "graph_agreement_": np.ndarray,
-    "history_": list[dict[str, float]],
-    "landmark_indices_": np.ndarray,
-    "medoid_indices_": np.ndarray,
-    "n_clusters_": int,
-    "n_iter_": int,
-    "preparation_": dict[str, str],
-    "singular_values_": dict[str, np.ndarray],
-    "timings_": dict[str, float],
-    "view_names_": tuple[str, ...],
-    "view_weights_": dict[str, float],
-}
-SOMETIMES: dict[str, Any] = {
-    "cluster_stability_": np.ndarray,
-    "feature_names_in_": np.ndarray,
-    "k_suggestion_": KSuggestion,
-    "n_features_in_": int,
-    "stability_": float,
-    "_sklearn_output_config": dict[str, str],
-}
-PER_ROW: dict[str, Any] = {
-    "confidence_": np.ndarray,
-    "embedding_": np.ndarray,
-    "labels_": np.ndarray,
-    "row_ids_": np.ndarray | None,
-}
-
-# Sizes that must agree: views, graphs, landmarks, clusters, components, rows; other letters are free.
-SHAPES = {
-    "_view_places": "vkc",
-    "cluster_agreement_": "kv",
-    "cluster_centers_": "kc",
-    "cluster_stability_": "k",
-    "confidence_": "n",
-    "consensus_singular_values_": "s",
-    "embedding_": "nc",
-    "graph_agreement_": "gg",
-}
-FREE = {"agreement", "stability", "separation"}  # of a KSuggestion: NaN where k was not tried
 
 
 def save(
@@ -150,25 +64,12 @@ def save(
     if type(model) is not GuidedCoTraining:
         raise TypeError(f"Only a GuidedCoTraining can be saved. Got a {type(model).__name__} instead.")
     message = "This %(name)s is not fitted, so there is nothing to save. Call fit first."
-    check_is_fitted(model, ["_row_map", "timings_"], msg=message)  # what a fit begins and ends with
-    given = vars(model)
-    if rows and "labels_" not in given:
+    check_is_fitted(model, msg=message)
+    fitted = fitted_of(model)
+    if rows and not fitted.has_rows:
         raise ValueError("This model was loaded from a file without rows, so it has none to keep. Leave out rows=True.")
-    n_rows = len(model.labels_) if "labels_" in given else given["_n_rows"]
-    kept = {**FITTED, **SOMETIMES, **(PER_ROW if rows else {})}
-    fitted = to_host({name: given[name] for name in kept if name in given})
-    encoder = Encoder(CLASSES)
-    content = {
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        "libraries": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
-        "notes": _as_json(notes),
-        "n_rows": n_rows,
-        "parameters": {name: encoder(value, name) for name, value in _parameters(model).items()},
-        "fitted": {name: encoder(value, name) for name, value in fitted.items()},
-    }
-    with about(path):
-        check_fitted(fitted, n_rows)  # what could not be read again is not written
-        write(path, content, encoder.arrays, version=FORMAT, writer=__version__)
+    saved = SavedModel(_parameters(model), fitted, vars(model).get(OUTPUT))
+    write_model(path, saved, rows=rows, notes=_as_json(notes))
     return Path(path)
 
 
@@ -193,20 +94,12 @@ def load(path: str | os.PathLike[str]) -> GuidedCoTraining:
     OSError
         If the file is not there or may not be read.
     """
-    header, arrays = read(path, newest=FORMAT)
+    saved = read_model(path)
     with about(path):
-        content = _check_content(header)
-        decoder = Decoder(arrays, CLASSES)
-        model = _build({name: decoder(node) for name, node in content["parameters"].items()})
-        fitted = {name: decoder(node) for name, node in content["fitted"].items()}
-        n_rows = content["n_rows"]
-        check_fitted(fitted, n_rows)
-        if decoder.unused:
-            refuse(f"it holds an array that nothing uses, {short(min(decoder.unused))}")
-    if "labels_" not in fitted:
-        fitted["_n_rows"] = n_rows  # for whoever saves the model again
-    for name, value in fitted.items():
-        setattr(model, name, value)
+        model = _build(saved.parameters)
+    if saved.output is not None:
+        setattr(model, OUTPUT, saved.output)
+    model._publish(saved.fitted)
     return model
 
 
@@ -233,40 +126,7 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> about_it["n_clusters"], about_it["n_rows"], about_it["views"][0]["n_columns"], about_it["notes"]
     (3, 300, 20, {'why': 'an example'})
     """
-    header = read_header(path, newest=FORMAT)
-    with about(path):
-        content = _check_content(header)
-        outline = Outliner(CLASSES)
-        named = ("view_names_", "_shapes", "preparation_", "n_clusters_")
-        fitted = {name: outline(content["fitted"].get(name)) for name in named}
-        for name, value in fitted.items():
-            _check_type(name, value, FITTED[name])
-        names, shapes, prepared = fitted["view_names_"], fitted["_shapes"], fitted["preparation_"]
-        landmarks = header.places.get("landmark_indices_")
-        if landmarks is None or len(shapes) != len(names) or set(prepared) != set(names):
-            refuse("its views do not fit together")
-        return {
-            "coterie": header.writer,
-            "libraries": content["libraries"],
-            "saved": content["saved"],
-            "notes": content["notes"],
-            "parameters": {name: _plain(outline(node)) for name, node in content["parameters"].items()},
-            "views": [
-                {
-                    "name": name,
-                    "n_columns": shape.n_columns,
-                    "columns": None if shape.columns is None else list(shape.columns),
-                    "preparation": prepared[name],
-                }
-                for name, shape in zip(names, shapes, strict=True)
-            ],
-            "n_clusters": fitted["n_clusters_"],
-            "n_landmarks": math.prod(landmarks.shape),
-            "n_rows": content["n_rows"],
-            "has_rows": "labels_" in content["fitted"],
-            "file_bytes": header.file_bytes,
-            "array_bytes": sum(place.end - place.begin for place in header.places.values()),
-        }
+    return outline_model(path)
 
 
 # -- parameters and notes -----------------------------------------------------------------------------------------
@@ -276,12 +136,12 @@ def _parameters(model: GuidedCoTraining) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     if isinstance(parameters["random_state"], np.random.RandomState):
         warnings.warn(
-            "random_state is a RandomState, whose place in its stream a model file cannot hold: the loaded model has "
+            "random_state is a RandomState, whose state a model file cannot hold: the loaded model has "
             "random_state=None. Pass a whole number to be able to repeat the fit.",
             stacklevel=3,
         )
         parameters["random_state"] = None
-    parameters["work_dir"] = None  # a folder of this machine, and empty by now
+    parameters["work_dir"] = None  # a folder of this machine, empty after the fit
     if type(parameters.get("device")).__module__ == "torch":
         parameters["device"] = str(parameters["device"])
     return parameters
@@ -309,225 +169,7 @@ def _build(parameters: dict[str, Any]) -> GuidedCoTraining:
     if not isinstance(model.device, str):
         refuse("its device has no name")
     try:
-        model._check_parameters()
+        check_parameters(type(model).__name__, model.get_params(deep=False))
     except (TypeError, ValueError) as error:
         refuse(f"its parameters are not possible ({short(str(error))})")
     return model
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter in values that JSON knows."""
-    match value:
-        case np.generic():
-            return value.item()
-        case np.dtype():
-            return value.name
-        case slice():
-            return ":".join("" if bound is None else str(bound) for bound in (value.start, value.stop, value.step))
-        case dict():
-            return {str(key): _plain(part) for key, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-    return value
-
-
-# -- is it a model? -----------------------------------------------------------------------------------------------
-
-
-def _check_content(header: Header) -> dict[str, Any]:
-    content = header.content
-    if set(content) != CONTENT:
-        refuse(f"its content is not made of {', '.join(sorted(CONTENT))}")
-    dicts = all(isinstance(content[name], dict) for name in ("libraries", "notes", "parameters", "fitted"))
-    if not dicts or not isinstance(content["saved"], str) or not conforms(content["libraries"], dict[str, str]):
-        refuse("its content is not what it should be")
-    if type(content["n_rows"]) is not int or not 0 < content["n_rows"] < 1 << 62:
-        refuse(f"its number of rows is {short(content['n_rows'])}")
-    return content
-
-
-def check_fitted(fitted: Mapping[str, Any], n_rows: int) -> None:
-    """Refuse fitted attributes that no fit would leave behind: missing, of other types, or at odds with each other."""
-    hints = {**FITTED, **SOMETIMES, **PER_ROW}
-    for name in FITTED:
-        if name not in fitted:
-            refuse(f"it lacks {name}")
-    for name, value in fitted.items():
-        if name not in hints:
-            refuse(f"it holds {short(name)}, which no fit leaves behind")
-        _check_type(name, value, hints[name])
-    row_map = fitted["_row_map"]
-    sizes = {"n": n_rows, "v": len(fitted["view_names_"])}
-    check_row_map(row_map, fitted["view_names_"], fitted["_shapes"], sizes)
-    sizes["k"] = fitted["n_clusters_"]
-    for name, letters in SHAPES.items():
-        if name in fitted:
-            _check_floats(name, fitted[name], letters, sizes)
-    for name in ("cluster_centers_", "_view_places"):
-        _check_dtype(name, fitted[name], row_map.graph_map.dtype)
-    _check_numbers("landmark_indices_", fitted["landmark_indices_"], "p", sizes, range(n_rows))
-    _check_numbers("medoid_indices_", fitted["medoid_indices_"], "k", sizes, range(-1, n_rows))
-    if "labels_" in fitted:
-        _check_numbers("labels_", fitted["labels_"], "n", sizes, range(sizes["k"]))
-    if fitted.get("row_ids_") is not None:
-        _check_shape("row_ids_", fitted["row_ids_"], "n", sizes)
-    _check_tables(fitted, row_map.graph_map)
-
-
-def _check_tables(fitted: Mapping[str, Any], graph_map: GraphMap) -> None:
-    """Check the attributes that are dicts and lists, and those that only some models have."""
-    names = [*graph_map.names, graph_map.view_name(CONCATENATION)]
-    for name in ("agreement_", "view_weights_"):
-        if not set(fitted[name]) <= set(names) or not np.isfinite(list(fitted[name].values())).all():
-            refuse(f"{name} is not a finite number for every view")
-    if set(fitted["preparation_"]) != set(graph_map.names):
-        refuse("preparation_ is not about the views")
-    if list(fitted["singular_values_"]) != graph_map.graph_names():
-        refuse("singular_values_ are not about the graphs")
-    for values in fitted["singular_values_"].values():
-        _check_floats("singular_values_", values, "t", {})
-    if len(fitted["history_"]) != fitted["n_iter_"] or fitted["n_iter_"] < 1:
-        refuse("history_ does not have a line for every round")
-    width = fitted.get("n_features_in_", 1)
-    if width < 1:
-        refuse("n_features_in_ is below 1")
-    if "feature_names_in_" in fitted:
-        columns = fitted["feature_names_in_"]
-        _check_shape("feature_names_in_", columns, "w", {"w": width})
-        if not all(isinstance(column, str) for column in columns):
-            refuse("feature_names_in_ are not names")
-    output = fitted.get("_sklearn_output_config", {})
-    if not set(output) <= {"transform"} or not set(output.values()) <= {"default", "pandas", "polars"}:
-        refuse("its output is none that scikit-learn knows")
-    if "k_suggestion_" in fitted:
-        _check_suggestion(fitted["k_suggestion_"])
-
-
-def _check_suggestion(suggestion: KSuggestion) -> None:
-    sizes: dict[str, int] = {}
-    _check_numbers("k_suggestion_", suggestion.k, "m", sizes, range(1, 1 << 31))
-    found = {field.name: getattr(suggestion, field.name) for field in fields(suggestion)}
-    found.update(found.pop("graph_gaps"))
-    for name, values in found.items():
-        if isinstance(values, np.ndarray) and name != "k":
-            _check_floats("k_suggestion_", values, "m", sizes, finite=name not in FREE)
-    if not sizes["m"]:
-        refuse("k_suggestion_ is empty")
-
-
-def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, ...], sizes: dict[str, int]) -> None:
-    """Refuse a map whose parts do not fit together; ``sizes`` are completed by what it says."""
-    graph_map = row_map.graph_map
-    if not names or graph_map.names != names or len(set(names)) < len(names):
-        refuse("its views have no names, or several")
-    if not len(graph_map.preparations) == len(graph_map.landmarks) == len(shapes) == len(names):
-        refuse(f"it has {len(names)} views, but not as many preparations, landmarks and shapes")
-    if graph_map.dtype not in (np.float32, np.float64):
-        refuse(f"its precision is {graph_map.dtype}")
-    for name, shape, preparation, landmarks in zip(
-        names, shapes, graph_map.preparations, graph_map.landmarks, strict=True
-    ):
-        width = _check_preparation(f"view {short(name)}", preparation, shape)
-        _check_dtype(f"view {short(name)}", landmarks.rows, graph_map.dtype)
-        if preparation.dtype != graph_map.dtype:
-            refuse("its views have several precisions")
-        _check_landmarks(f"the landmarks of view {short(name)}", landmarks, width, sizes)
-    _check_graphs(graph_map.graphs, sizes)
-    for basis in (row_map.basis, *(guide.basis for guide in row_map.guides)):
-        _check_basis(basis, graph_map.dtype, sizes)
-    for guide in row_map.guides:
-        _check_floats("a guide", guide.anchors, "pc", sizes)
-        _check_dtype("a guide", guide.anchors, graph_map.dtype)
-
-
-def _check_preparation(label: str, preparation: Preparation, shape: Shape) -> int:
-    """Return how many columns prepared rows have."""
-    if shape.n_columns < 1 or (shape.columns is not None and len(shape.columns) != shape.n_columns):
-        refuse(f"{label} does not have a name for every column")
-    _check_positive(label, preparation.factor)
-    width = shape.n_columns
-    for step in preparation.steps:
-        for field in fields(step):
-            value = getattr(step, field.name)
-            if conforms(value, float):
-                _check_positive(label, value)
-            elif isinstance(value, np.ndarray) or sparse.issparse(value):
-                # A vector has a number for every column; a matrix turns the columns into others.
-                _check_floats(label, value, "d" if value.ndim == 1 else "de", {"d": width})
-                width = value.shape[-1]
-    return width
-
-
-def _check_landmarks(label: str, landmarks: LandmarkRows, width: int, sizes: dict[str, int]) -> None:
-    sizes["d"] = width
-    _check_floats(label, landmarks.rows, "pd", sizes)
-    _check_shape(label, landmarks.present, "p", sizes)
-    if landmarks.present.dtype != bool or not sizes["p"]:
-        refuse(f"{label} are not there")
-    # The sum of two squared lengths and a product may be infinite, but not infinity less infinity.
-    with np.errstate(over="ignore"):
-        longest = squared_norms(landmarks.rows).max(initial=0)
-    if not longest < np.finfo(landmarks.rows.dtype).max / 16:
-        refuse(f"{label} are too far out to be squared")
-
-
-def _check_graphs(graphs: tuple[Graph, ...], sizes: dict[str, int]) -> None:
-    sizes["g"] = len(graphs)
-    if not set(range(sizes["v"])) <= {graph.view for graph in graphs} <= set(range(CONCATENATION, sizes["v"])):
-        refuse("its graphs are not about its views")
-    for graph in graphs:
-        if not 1 <= graph.n_neighbors <= sizes["p"]:
-            refuse(f"a graph joins rows to {short(graph.n_neighbors)} of {sizes['p']} landmarks")
-        if not 0 <= graph.bandwidth < np.inf:
-            refuse(f"a graph has bandwidth {short(graph.bandwidth)}")
-
-
-def _check_basis(basis: Basis, dtype: np.dtype, sizes: dict[str, int]) -> None:
-    _check_floats("a basis", basis.bases, "gpr", sizes)
-    _check_floats("a basis", basis.rotation, "grc", sizes)
-    if not basis.bases.size or not basis.rotation.size:
-        refuse("a basis is empty")
-    _check_dtype("a basis", basis.bases, dtype)
-    _check_dtype("a basis", basis.rotation, dtype)
-
-
-def _check_type(name: str, value: Any, hint: Any) -> None:
-    if not conforms(value, hint):
-        refuse(f"{name} is of the wrong type")
-
-
-def _check_dtype(label: str, array: Any, dtype: np.dtype) -> None:
-    if getattr(array, "dtype", None) != dtype:
-        refuse(f"{label} is not of type {dtype}")
-
-
-def _check_shape(label: str, array: Any, letters: str, sizes: dict[str, int]) -> None:
-    """Check an array's shape, given by a letter per axis; letters without a size get one."""
-    shape = getattr(array, "shape", ())
-    if len(shape) != len(letters) or any(
-        sizes.setdefault(letter, size) != size for letter, size in zip(letters, shape, strict=True)
-    ):
-        wanted = ", ".join(str(sizes.get(letter, "any")) for letter in letters)
-        refuse(f"{label} has shape {shape} where it should be ({wanted})")
-
-
-def _check_floats(label: str, table: Any, letters: str, sizes: dict[str, int], *, finite: bool = True) -> None:
-    _check_shape(label, table, letters, sizes)
-    values = table.data if sparse.issparse(table) else table
-    if values.dtype.kind != "f":
-        refuse(f"{label} is of type {values.dtype} where floats should be")
-    if finite and not np.isfinite(values).all():
-        refuse(f"{label} holds NaN or infinity")
-
-
-def _check_numbers(label: str, array: np.ndarray, letters: str, sizes: dict[str, int], allowed: range) -> None:
-    _check_shape(label, array, letters, sizes)
-    if array.dtype.kind not in "iu":
-        refuse(f"{label} is of type {array.dtype} where whole numbers should be")
-    if array.size and not allowed.start <= array.min() <= array.max() < allowed.stop:
-        refuse(f"{label} reaches outside of {allowed.start} to {allowed.stop - 1}")
-
-
-def _check_positive(label: str, value: float) -> None:
-    if not 0 < value < np.inf:
-        refuse(f"{label} is scaled by {short(value)}")

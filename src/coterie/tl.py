@@ -27,7 +27,7 @@ def cluster(
     """Cluster the cells of an AnnData or MuData object by all their views.
 
     Writes ``obs["coterie"]`` (categories "0", "1", ...), ``obs["coterie_confidence"]`` and ``uns["coterie"]``: the
-    parameters, and for every view what it counted, how far it agrees with the others and what was done to it.
+    parameters, and for every view its weight, how far it agrees with the others and what was done to it.
 
     Parameters
     ----------
@@ -105,15 +105,15 @@ def views_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) 
         if not hasattr(data, "obsm"):
             raise TypeError(f"coterie.tl takes an AnnData or MuData object. Got a {type(data).__name__} instead.")
         if isinstance(views, Mapping):
-            return {name: entry_of(data, place, "The object") for name, place in views.items()}
+            return {name: entry_of(data, entry, "The object") for name, entry in views.items()}
         return {name: entry_of(data, name, "The object") for name in as_list(views or ["X"])}
-    places = dict(views) if isinstance(views, Mapping) else {name: "X" for name in as_list(views or list(data.mod))}
-    unknown = [name for name in places if name not in data.mod]
+    entries = dict(views) if isinstance(views, Mapping) else {name: "X" for name in as_list(views or list(data.mod))}
+    unknown = [name for name in entries if name not in data.mod]
     if unknown:
         raise ValueError(f"There is no modality {unknown[0]!r}. There are: {', '.join(data.mod)}.")
     return {
-        name: for_cells(entry_of(data.mod[name], place, f"Modality {name!r}"), data, data.mod[name])
-        for name, place in places.items()
+        name: for_cells(entry_of(data.mod[name], entry, f"Modality {name!r}"), data, data.mod[name])
+        for name, entry in entries.items()
     }
 
 
@@ -122,20 +122,20 @@ def as_list(views: Any) -> list[str]:
     return [views] if isinstance(views, str) else list(views)
 
 
-def entry_of(data: Any, place: str, owner: str) -> Any:
+def entry_of(data: Any, entry: str, owner: str) -> Any:
     """Return X, a layer or an entry of obsm."""
-    if place == "X" and data.X is not None:
+    if entry == "X" and data.X is not None:
         return in_memory(data.X)
-    folder, _, name = place.rpartition("/")
+    folder, _, name = entry.rpartition("/")
     for known, entries in (("obsm", data.obsm), ("layers", data.layers)):
         if folder in ("", known) and name in entries:
             return in_memory(entries[name])
     there = [*(["X"] if data.X is not None else []), *data.obsm, *(f"layers/{layer}" for layer in data.layers)]
-    raise ValueError(f"{owner} has no {place!r}. There are: {', '.join(there)}.")
+    raise ValueError(f"{owner} has no {entry!r}. There are: {', '.join(there)}.")
 
 
 def in_memory(table: Any) -> Any:
-    """Return a table that may lie in an open file, or be a view of another one, as a plain one."""
+    """Return a table as a plain one: it may be in an open file, or a view of another table."""
     if hasattr(table, "to_memory"):
         table = table.to_memory()
     return np.asarray(table) if isinstance(table, np.ndarray) or type(table).__module__.startswith("h5py") else table
@@ -143,16 +143,16 @@ def in_memory(table: Any) -> Any:
 
 def for_cells(table: Any, data: Any, modality: Any) -> Any:
     """Return a modality's table with a row for every cell of the whole object, NaN for those that it lacks."""
-    places = modality.obs_names.get_indexer(data.obs_names)  # (n,)
-    present = places >= 0
-    if len(places) == table.shape[0] and bool((places == np.arange(len(places))).all()):
+    positions = modality.obs_names.get_indexer(data.obs_names)  # (n,)
+    present = positions >= 0
+    if len(positions) == table.shape[0] and bool((positions == np.arange(len(positions))).all()):
         return table
     if hasattr(table, "iloc"):
         table = table.to_numpy()
     if present.all():
-        return table[places]
-    known = table[places[present]]
-    found = np.full((len(places), table.shape[1]), np.nan, dtype=np.promote_types(table.dtype, np.float32))  # (n, d)
+        return table[positions]
+    known = table[positions[present]]
+    found = np.full((len(positions), table.shape[1]), np.nan, dtype=np.promote_types(table.dtype, np.float32))  # (n, d)
     found[present] = known.toarray() if hasattr(known, "toarray") else known
     return found
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
@@ -99,3 +101,11 @@ def must_be_finite(stage: str, *arrays: Any) -> None:
             "be of very unlike sizes: try scaling='standard', metric='cosine' or dtype='float64', or leave out the "
             "rows farthest from the others."
         )
+
+
+def warn_caller(message: str) -> None:
+    """Warn with the line outside of this package that the warning is about, however deep it comes from."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)

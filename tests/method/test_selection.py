@@ -9,7 +9,7 @@ from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import load_digit_views, make_views
 from coterie.method.selection import (
     KSuggestion,
-    rand_index,
+    partition_agreement,
     relative_gaps,
     shared_prefixes,
     smooth,
@@ -138,14 +138,21 @@ def test_a_k_max_that_rows_are_too_few_for_is_refused():
 # -- the pieces ----------------------------------------------------------------------------------------------------
 
 
-def test_rand_index_is_scikit_learns(rng):
+def test_agreement_of_partitions_is_scikit_learns_rand_index(rng):
     first, second = rng.integers(4, size=(2, 200))
     second = np.where(rng.random(200) < 0.5, first, second)
-    assert rand_index(first, second) == pytest.approx(adjusted_rand_score(first, second))
+    assert partition_agreement(first, second) == pytest.approx(adjusted_rand_score(first, second))
 
 
-def test_rand_index_looks_only_at_rows_that_both_know():
-    assert rand_index(np.array([0, 1, -1, -1]), np.array([-1, -1, 0, 1])) == 0
+def test_agreement_of_partitions_is_about_rows_that_both_hold():
+    assert partition_agreement(np.array([0, 1, -1, -1]), np.array([-1, -1, 0, 1])) == 0
+    assert partition_agreement(np.array([0, 1, 0, 1, -1]), np.array([1, 0, 1, 0, 0])) == 1
+
+
+@pytest.mark.parametrize("labels", [np.zeros(5, dtype=int), np.arange(5)], ids=["one cluster", "single rows"])
+def test_partitions_without_structure_do_not_agree(labels):
+    assert partition_agreement(labels, labels) == 0
+    assert partition_agreement(labels, np.array([0, 0, 1, 1, 1])) == pytest.approx(0)
 
 
 def test_shared_vectors_of_the_same_basis_in_another_order():

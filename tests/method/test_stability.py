@@ -8,7 +8,7 @@ from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.method.graphs import Block
 from coterie.method.selection import keep_landmarks
-from coterie.method.stability import group_means, row_jaccard
+from coterie.method.stability import label_means, row_jaccard
 
 
 def fitted(data, k, seed=0, **settings):
@@ -123,4 +123,4 @@ def test_rows_that_nobody_knows_have_no_jaccard():
 
 
 def test_means_of_groups():
-    np.testing.assert_array_equal(group_means(np.array([1.0, 0.0, 3.0]), np.array([2, 2, 0]), 3), [3, np.nan, 0.5])
+    np.testing.assert_array_equal(label_means(np.array([1.0, 0.0, 3.0]), np.array([2, 2, 0]), 3), [3, np.nan, 0.5])

@@ -1,11 +1,12 @@
-"""Graphs -> rounds of guided co-training -> what a row needs to follow them (Algorithm 1, steps 3 to 5)."""
+"""Graphs -> rounds of guided co-training -> the guides and the basis that embed any row (Algorithm 1, steps 3 to 5)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +19,21 @@ from coterie.rows import Rows
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
 
-# With basis="diffusion": vectors count by their singular values to this power, and directions of U* by their share of
-# the largest eigenvalue to that one.
+# With basis="diffusion": vectors are weighted by their singular values to the power DIFFUSION, and directions of U* by
+# their share of the largest eigenvalue to the power CONSENSUS_POWER.
 DIFFUSION = 2
 CONSENSUS_POWER = 0.25
 
-# What a graph counts at least: the consensus can tell noise from structure better than any one graph's vectors can.
+# The least weight of a graph: the consensus can tell noise from structure better than any one graph's vectors can.
 LEAST_TRUST = 0.05
 
 
 @dataclass(frozen=True)
 class CoTrainingSettings:
-    """What the user decides about the rounds."""
+    """How graphs are merged and guided."""
 
     n_components: int  # k, columns of U*
-    n_vectors: int  # r, singular vectors that every graph brings
+    n_vectors: int  # r, singular vectors of every graph that are used
     drop_first: bool  # whether a graph's first vector is left out
     diffusion: int  # vectors are weighted by their singular values to this power
     unit: bool  # whether each graph's rows are made unit before they are merged
@@ -41,7 +42,7 @@ class CoTrainingSettings:
     tol: float
     consensus_power: float  # directions of U* are weighted by their share of the largest eigenvalue to this power
     graph_weights: np.ndarray  # (G,)
-    trust: bool  # whether graphs whose vectors are localised count less
+    trust: bool  # whether graphs whose vectors are localised are weighted down
     n_threads: int = 1  # for the small eigenproblems
 
 
@@ -55,15 +56,22 @@ class Round:
 
 
 @dataclass(frozen=True)
+class GraphWeights:
+    """How much weight each graph has, and how many rows every two graphs share."""
+
+    weights: np.ndarray  # (G,)
+    common: np.ndarray  # (G, G) number of rows with neighbours in both graphs
+
+
+@dataclass(frozen=True)
 class AugmentedView:
     """U* of one round, and what it was made of."""
 
     basis: Basis
-    weights: np.ndarray  # (G,) how much each graph counted
     spectra: tuple[Spectrum, ...]
     consensus: Consensus
     outer: np.ndarray  # (G r, G r): H
-    common: np.ndarray  # (G, G) how many rows every two graphs both know
+    graphs: GraphWeights
 
 
 @dataclass(frozen=True)
@@ -83,19 +91,21 @@ def cotrain(
     bounds: np.ndarray,
     settings: CoTrainingSettings,
     report: Callable[[int, Round], None] = lambda number, line: None,
+    *,
+    consume: bool = False,
 ) -> CoTraining:
     """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
 
-    ``rows`` are spent if there is more than one round: nobody keeps weights that were guided on.
-    ``landmarks`` are the landmarks' own rows: they follow the rounds beside the others, so that U* at the landmarks is
-    at hand without asking wherever the rows live.
+    ``landmarks`` are the landmarks' own rows. They are guided beside the others, so that U* at the landmarks is known
+    here, wherever the rows live. With ``consume``, the blocks of ``rows`` are freed as soon as they are guided: they
+    cannot be used afterwards if there is more than one round.
     """
     guides: list[Guide] = []
     history: list[Round] = []
     before = first_view = view = None
     while True:
         started = time.perf_counter()
-        view = augmented_view(rows, landmarks, bounds, settings, view)
+        view = next_view(rows, landmarks, bounds, settings, view)
         first_view = first_view or view
         anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
         must_be_finite("guide", anchors)
@@ -106,58 +116,86 @@ def cotrain(
         if len(history) == settings.max_iter or change <= settings.tol:
             return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
         guide = Guide(view.basis, like(guide_anchors(anchors, settings.cosine), landmarks.weights))
-        rows = rows.replace(partial(guide, bounds=bounds))
+        guided = partial(guide, bounds=bounds)
+        rows = rows.replace(guided) if consume or guides else rows.map(guided)  # guided rows are our own
         landmarks = guide(landmarks, bounds)
         guides.append(guide)
         before = anchors
 
 
-def augmented_view(
+def next_view(
+    rows: Rows, landmarks: Block, bounds: np.ndarray, settings: CoTrainingSettings, before: AugmentedView | None
+) -> AugmentedView:
+    """Return the augmented view of graphs as they are now.
+
+    The round ``before`` gives the eigenvectors a start, and the graphs their weights: guided graphs agree with what
+    guided them, so they are weighted in the first round alone.
+    """
+    p, precision = len(landmarks.indices), precision_of(landmarks.weights)
+    starts = None if before is None else [spectrum.start for spectrum in before.spectra]
+    spectra = solve_graphs(rows, p, bounds, settings, landmarks.weights, starts)
+    return first_round(rows, spectra, bounds, settings, precision, None if before is None else before.graphs)
+
+
+def first_round(
     rows: Rows,
-    landmarks: Block,
+    spectra: Sequence[Spectrum],
     bounds: np.ndarray,
     settings: CoTrainingSettings,
-    before: AugmentedView | None = None,
+    precision: str,
+    graphs: GraphWeights | None = None,
 ) -> AugmentedView:
-    """Solve Eq. (6): the k directions that are closest to the bases of all graphs.
+    """Solve Eq. (6) without any guiding: the k directions that are closest to the bases of all graphs.
 
-    From the round ``before`` come the graphs' weights, since guided graphs are not judged again, a start for their
-    eigenvectors, and how many rows they have in common.
+    Parameters
+    ----------
+    rows : Rows
+        Blocks of neighbours.
+    spectra : sequence of Spectrum
+        Every graph's singular vectors.
+    bounds : ndarray of shape (G + 1,)
+        The columns of every graph in a block.
+    settings : CoTrainingSettings
+    precision : str
+        Of the rows' weights.
+    graphs : GraphWeights, default=None
+        The graphs' weights where they are known. None: they are found from these rows.
     """
-    spectra = solve_graphs(rows, landmarks, bounds, settings, before)
-    own = convert(stack([spectrum.basis for spectrum in spectra]), precision_of(landmarks.weights))  # (G, p, r)
-    if before is None:
+    own = convert(stack([spectrum.basis for spectrum in spectra]), precision)  # (G, p, r)
+    if graphs is None:
         sums = first_sums(rows, own, bounds, settings.unit)
-        outer, common = sums.outer, sums.common
-        trust = graph_trust(sums, settings.n_components) if settings.trust else 1.0
-        weights = settings.graph_weights * trust
+        outer, graphs = sums.outer, weigh_graphs(sums, settings)
     else:
-        outer, common = sum_outer(rows, own, bounds, settings.unit), before.common
-        weights = before.weights
-    outer = as_if_complete(outer, common)  # (G r, G r)
-    shared = consensus(outer, weights, settings.n_components, power=settings.consensus_power)
+        outer = sum_outer(rows, own, bounds, settings.unit)
+    outer = as_if_complete(outer, graphs.common)  # (G r, G r)
+    shared = consensus(outer, graphs.weights, settings.n_components, power=settings.consensus_power)
     basis = Basis(own, like(shared.rotation, own), settings.unit)
-    return AugmentedView(basis, weights, spectra, shared, outer, common)
+    return AugmentedView(basis, tuple(spectra), shared, outer, graphs)
 
 
 def solve_graphs(
     rows: Rows,
-    landmarks: Block,
+    n_landmarks: int,
     bounds: np.ndarray,
     settings: CoTrainingSettings,
-    before: AugmentedView | None,
+    kind: Any,
+    starts: Sequence[Any] | None = None,
 ) -> tuple[Spectrum, ...]:
-    """Return every graph's spectrum: one after the other on several threads, or all at once on a GPU."""
-    batched = kernels_of(landmarks.weights).BATCHED
+    """Return every graph's spectrum: one after the other on several threads, or all at once on a GPU.
+
+    ``kind`` is any array like the rows' weights, and ``starts`` are those of spectra that are thought to be near.
+    """
+    batched = kernels_of(kind).BATCHED
     solve = partial(
         graph_spectrum,
         n_components=settings.n_vectors,
         drop_first=settings.drop_first,
         diffusion=settings.diffusion,
-        precision="float64" if batched else precision_of(landmarks.weights),  # a GPU's time goes into launching
+        precision="float64" if batched else precision_of(kind),  # a GPU's time goes into launching
     )
-    grams = sum_grams(rows, len(landmarks.indices), bounds, landmarks.weights)  # one (p, p) after the other
-    starts = [None] * (len(bounds) - 1) if before is None else [spectrum.start for spectrum in before.spectra]
+    grams = sum_grams(rows, n_landmarks, bounds, kind)  # one (p, p) after the other
+    if starts is None:
+        starts = [None] * (len(bounds) - 1)
     if not batched:
         jobs = zip(grams, starts, strict=True)
         return tuple(in_order(lambda job: solve(job[0], start=job[1]), jobs, settings.n_threads))
@@ -167,27 +205,27 @@ def solve_graphs(
 
 
 def count_vectors(k: int) -> int:
-    """Return how many singular vectors every graph brings for k clusters, with ``basis="diffusion"``: 3k/2."""
+    """Return how many singular vectors of every graph are used for k clusters with ``basis="diffusion"``: 3k/2."""
     return -(-3 * k // 2)
 
 
 def concatenation_weight(n_views: int) -> float:
-    """Return how much all views side by side count beside each of them: more, the more views there are."""
+    """Return the weight of all views side by side, relative to one view: it grows with the number of views."""
     return float(np.sqrt(max(1.0, n_views / 2)))
 
 
 @dataclass(frozen=True)
 class FirstSums:
-    """What the first round asks of all rows, in one pass."""
+    """Sums over all rows that the first round needs, from one pass."""
 
     outer: np.ndarray  # (G r, G r): H
-    common: np.ndarray  # (G, G) how many rows every two graphs both know
+    common: np.ndarray  # (G, G) number of rows with neighbours in both graphs
     squares: np.ndarray  # (G, r): sum_i e_i^2 of every vector of every graph,
     fourths: np.ndarray  # (G, r): and sum_i e_i^4
 
 
 def first_sums(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> FirstSums:
-    """Add up what the graphs' bases make of the rows."""
+    """Return sums over the rows in the graphs' bases."""
     n_graphs, _, r = bases.shape
     kernels = kernels_of(bases)
 
@@ -205,16 +243,22 @@ def first_sums(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) ->
     return FirstSums(outer, common, *(power.reshape(n_graphs, r) for power in powers))
 
 
+def weigh_graphs(sums: FirstSums, settings: CoTrainingSettings) -> GraphWeights:
+    """Return the graphs' weights: those of the settings, times their trust where ``settings.trust``."""
+    trust = graph_trust(sums, settings.n_components) if settings.trust else 1.0
+    return GraphWeights(settings.graph_weights * trust, sums.common)
+
+
 def graph_trust(sums: FirstSums, k: int) -> np.ndarray:
     """Return how far each graph can be trusted, from its own vectors alone: about 1, or less where they are localised.
 
-    A vector that tells one of k like clusters from the rest lives on a k-th of the rows. Vectors that live on far fewer
-    have found a clump of near-duplicates or a few rows that the graph hardly joins to the others, not a cluster.
+    A vector that separates one of k clusters of equal size from the rest is supported on a k-th of the rows. Vectors
+    with a far smaller support have found near-duplicates, or a few rows that the graph hardly joins to the others.
     """
     squares, fourths = sums.squares[:, :k], sums.fourths[:, :k]  # (G, k)
     counts = sums.common.diagonal()[:, None]  # (G, 1)
-    lived_on = squares**2 / np.maximum(fourths * counts, np.finfo(float).tiny)  # (G, k), share of the rows
-    return np.sqrt(np.clip(k * np.median(lived_on, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
+    support = squares**2 / np.maximum(fourths * counts, np.finfo(float).tiny)  # (G, k), share of the rows
+    return np.sqrt(np.clip(k * np.median(support, axis=1), 0, 1)) + LEAST_TRUST  # (G,)
 
 
 def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> np.ndarray:
@@ -233,8 +277,8 @@ def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> 
 def as_if_complete(outer: np.ndarray, common: np.ndarray) -> np.ndarray:
     """Return H as if all rows had all views.
 
-    Rows that lack a view add nothing to its graphs' part of H, and two graphs that few rows have in ``common`` would
-    seem to agree less than they do. So what every two graphs say is scaled up by the share of rows that both know.
+    Rows that lack a view add nothing to its graphs' part of H, and two graphs with few rows in ``common`` would seem to
+    agree less than they do. So the part of H of every two graphs is divided by the share of rows that are in both.
     """
     n_graphs = len(common)
     scale = common.max() / np.maximum(common, 1)  # (G, G)
@@ -282,7 +326,7 @@ def graph_agreement(view: AugmentedView) -> np.ndarray:
 def pairwise_agreement(view: AugmentedView) -> np.ndarray:
     """Return ||E^gT E^h||^2 over the geometric mean of ||E^gT E^g||^2 and ||E^hT E^h||^2, for every pair of graphs.
 
-    It is 1 where two graphs say the same, and the mean squared cosine of the angles between orthonormal bases.
+    It is 1 where two graphs have the same basis, and the mean squared cosine of the angles between orthonormal bases.
     """
     n_graphs = len(view.spectra)
     r = view.outer.shape[0] // n_graphs

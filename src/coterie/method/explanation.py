@@ -1,4 +1,4 @@
-"""What each view alone says about the clusters that all views found together."""
+"""How far each view alone agrees with the clusters that all views found together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from coterie.method.assignment import assign
 from coterie.method.graphs import Block
 from coterie.method.rowmap import RowMap
 
-# Views are asked about so many rows at most.
-SAMPLE_ROWS = 20_000
+# Agreement is measured on a sample of at most this many rows.
+EXPLAINED_ROWS = 20_000
 
 
-def view_places(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int) -> np.ndarray:
-    """Return where each view alone, before any guiding, sees the middle of each cluster."""
+def find_view_centroids(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int) -> np.ndarray:
+    """Return the centroid of each cluster in the embedding that each view alone gives, before any guiding."""
     n_views, width = len(row_map.graph_map.names), row_map.basis.rotation.shape[2]
     kernels = kernels_of(block.weights)
     sums = kernels.zeros((n_views, n_clusters, width), block.weights)
@@ -25,22 +25,23 @@ def view_places(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: i
     return to_host(sums / counts.clip(1)[:, :, None]).astype(row_map.graph_map.dtype)  # (V, k, c)
 
 
-def ask_views(block: Block, row_map: RowMap, places: np.ndarray) -> np.ndarray:
-    """Return the cluster that each view alone puts each row in, -1 where the row lacks the view."""
+def label_by_view(block: Block, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
+    """Return the cluster that each view alone assigns each row to, -1 where the row lacks the view."""
     columns = []
-    for v, centers in enumerate(places):
+    for v, centroids in enumerate(view_centroids):
         rows = row_map.view_alone(block, v)  # (b, c)
         xp = array_namespace(rows)
-        columns.append(xp.where(xp.any(rows != 0, axis=1), assign(rows, centers).labels, -1))
+        columns.append(xp.where(xp.any(rows != 0, axis=1), assign(rows, centroids).labels, -1))
     return xp.stack(columns, axis=1)  # (b, V)
 
 
-def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, places: np.ndarray) -> np.ndarray:
-    """Return the share of each cluster's rows that each view alone puts there too."""
-    own, labels = to_host((ask_views(block, row_map, places), labels))  # (b, V), (b,)
+def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
+    """Return the share of each cluster's rows that each view alone assigns to it too."""
+    by_view, labels = to_host((label_by_view(block, row_map, view_centroids), labels))  # (b, V), (b,)
+    n_clusters = view_centroids.shape[1]
     columns = []
-    for said in own.T:  # (b,)
-        agree = np.bincount(labels[said == labels], minlength=places.shape[1])  # (k,)
-        known = np.bincount(labels[said >= 0], minlength=places.shape[1])
-        columns.append(agree / np.maximum(known, 1))
+    for own in by_view.T:  # (b,)
+        agree = np.bincount(labels[own == labels], minlength=n_clusters)  # (k,)
+        present = np.bincount(labels[own >= 0], minlength=n_clusters)
+        columns.append(agree / np.maximum(present, 1))
     return np.column_stack(columns)  # (k, V)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from coterie.method.graphs import Block, GraphMap
 from coterie.views import ViewBlock
 
 if TYPE_CHECKING:
-    from coterie.rows import Rows
+    pass
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,6 @@ def follow(block: Block, guides: Sequence[Guide], basis: Basis, bounds: np.ndarr
     for guide in guides:
         block = guide(block, bounds)
     return unit_embedding(block, basis, bounds)  # (b, k)
-
-
-def embed_rows(rows: Rows, row_map: RowMap, guided: Rows | None) -> Rows:
-    """Return the embedding of the rows of a fit, which are consumed; ``guided``: the same rows, guided already."""
-    guides = row_map.guides if guided is None else ()
-    embed = partial(follow, guides=guides, basis=row_map.basis, bounds=row_map.graph_map.bounds)  # without landmarks
-    return (rows if guided is None else guided).replace(embed)  # (b, k)
 
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""How many clusters there are, from the graphs alone; labels are never looked at.
+"""How many clusters there are, from the graphs alone; known labels are never used.
 
-Every k from 2 to k_max is asked five questions, and the answers are multiplied:
+Five kinds of evidence are found for every k from 2 to k_max, and multiplied:
 
 - *agreement*: do two groups of views, each on its own, cut the rows into the same k clusters?
 - *stability*: do two halves of the rows?
@@ -8,13 +8,13 @@ Every k from 2 to k_max is asked five questions, and the answers are multiplied:
 - *shared*: do the views' graphs have the same first k singular vectors?
 - *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
 
-All of it happens on a sample of rows and on p x p matrices, so it costs about as much as a fit or two.
+All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a fit or two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -26,40 +26,40 @@ from coterie.method.assignment import assign, lloyd, qr_centroids
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     DIFFUSION,
-    as_if_complete,
+    CoTrainingSettings,
     concatenation_weight,
     count_vectors,
-    first_sums,
-    graph_trust,
+    first_round,
 )
 from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
-from coterie.method.rowmap import Basis, unit_embedding
+from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts, far_apart
-from coterie.method.spectra import Spectrum, consensus, graph_spectrum, inverse_roots, sum_grams
+from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
+from coterie.metrics import ari_of
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 from coterie.validation import check_int, refuse
 
 K_MAX = 40
-ROWS_PER_CLUSTER = 10  # k_max is chosen so that clusters have at least so many rows
+ROWS_PER_CLUSTER = 10  # the default k_max leaves at least this many rows a cluster
 
 GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
 PARTITION_ROWS = 1500  # rows that are cut into clusters several times for every k,
 SEPARATION_ROWS = 10_000  # and rows that are cut once
 TO_SPARE = 40  # neighbours of which half are enough
-SPLITS = 3  # ways to part the views in two groups
+VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
 SEPARATION_STARTS = 5
-FADED = 0.5  # what is left of a graph's vector k + 1 when it is looked at for k clusters
+FADED = 0.5  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
 
-# Eigenvalues of a graph's Laplacian are told apart from zero down to here: sigma^2 = 1 - FLOOR is as good as 1.
+# Eigenvalues of a graph's Laplacian below this are not told from zero: sigma^2 = 1 - FLOOR is as good as 1.
 FLOOR = 1e-3
-GAP_POWER = 0.25  # the gap is a ratio without an upper end: its root keeps it from shouting the others down
-STABILITY_POWER = 0.5  # two halves of the rows share their landmarks, and are weaker witnesses than two groups of views
-SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: its square lets it be heard
-FEW = 0.01  # what speaks for few clusters where nothing else speaks
+GAP_POWER = 0.25  # the gap is a ratio without an upper bound: its root keeps it from dominating the product
+STABILITY_POWER = 0.5  # two halves of the rows share their landmarks, so they are weaker evidence than groups of views
+SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: its square gives it influence
+FEW = 0.01  # the score of 1 / k that is left where there is no other evidence
 CLEAR = 0.25  # strength below which a suggestion is hardly more than a guess,
 CLEAR_ALONE = 0.9  # and with one view, whose halves share their landmarks and so agree on noise too
 
@@ -76,7 +76,7 @@ class KSuggestion:
         What they are ranked by; at most about 1 unless clusters are far apart.
     agreement : ndarray of shape (m,)
         Adjusted Rand index between the clusters that two groups of views find; the same as ``stability`` where there
-        is only one view. NaN where the spectra spoke against k.
+        is only one view. NaN where the spectra gave k too low a score.
     stability : ndarray of shape (m,)
         Adjusted Rand index between the clusters that two halves of the rows find; NaN likewise.
     separation : ndarray of shape (m,)
@@ -91,7 +91,7 @@ class KSuggestion:
     consensus_gap : ndarray of shape (m,)
         Relative drop behind the k-th singular value of all graphs' bases side by side.
     n_views : int
-        Number of views that were heard.
+        Number of views that were used.
     """
 
     k: np.ndarray  # (m,)
@@ -123,11 +123,11 @@ class KSuggestion:
 
     @property
     def is_clear(self) -> bool:
-        """Whether views and halves of the rows agree enough to speak of clusters at all."""
+        """Whether views and halves of the rows agree enough for there to be clusters at all."""
         return self.strength >= (CLEAR if self.n_views > 1 else CLEAR_ALONE)
 
     def table(self, count: int = 10) -> str:
-        """Return the best candidates and their evidence as plain text."""
+        """Return the numbers of clusters with the highest scores, and their evidence, as plain text."""
         names = f"{'agreement':>10} {'stability':>10} {'separation':>11} {'shared':>8} {'gap':>8}"
         lines = [f"{'k':>4} {'score':>8} {names}"]
         for i in np.argsort(-self.scores, kind="stable")[:count]:
@@ -144,7 +144,7 @@ class KSuggestion:
 
 
 def settle_k_max(owner: str, k_max: int | None, n_rows: int) -> int:
-    """Return the largest k to try; refuse one that the rows are too few for."""
+    """Return the largest k to try; refuse one for which there are too few rows."""
     if k_max is None:
         return max(2, min(K_MAX, n_rows // ROWS_PER_CLUSTER))
     check_int(owner, "k_max", k_max, low=2)
@@ -156,39 +156,32 @@ def settle_k_max(owner: str, k_max: int | None, n_rows: int) -> int:
 def suggest_from_graphs(
     rows: Rows, graph_map: GraphMap, *, k_max: int, rng: np.random.Generator, n_threads: int = 1
 ) -> KSuggestion:
-    """Rank the numbers of clusters from 2 to k_max by what the graphs of the first round say.
+    """Rank the numbers of clusters from 2 to k_max by the graphs of the first round.
 
     ``rows`` are blocks of neighbours, as :func:`coterie.method.graphs.build_graphs` returns them.
     """
-    drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
-    chosen, kept = heard(graph_map.bounds, graph_map.n_landmarks, rng)
-    block = host_block(rows.take(drawn), graph_map.bounds)
-    block, bounds = some_graphs(block, graph_map.bounds, chosen)
-    block, p = keep_landmarks(block, bounds, kept), int(kept.sum())
-    n = len(block.indices)
+    sample = draw_graph_sample(rows, graph_map, rng)
+    n, p = len(sample.block.indices), sample.n_landmarks
     k_max = min(k_max, p - 1, max(2, n // 4))
     half = rng.permutation(n) % 2 == 0  # (n,)
     drawn = np.sort(rng.permutation(n)[:PARTITION_ROWS])  # (m,)
-    grams = half_grams(block, half, p, bounds)
-    spectra = graph_spectra(*grams, k_max, precision_of(block.weights), n_threads)
-    whole, first, second = (look(take(block, drawn), bounds, part) for part in spectra)
-    owners = [graph_map.graphs[g].view for g in chosen]
-    views = group_by_view(owners)
-    looks = Looks(whole, first, second, half[drawn], tuple(views), tuple(split_views(views, rng)))
+    grams = half_grams(sample.block, half, p, sample.bounds)
+    spectra = graph_spectra(*grams, k_max, precision_of(sample.block.weights), n_threads)
+    whole, first, second = (spectral_rows(take(sample.block, drawn), sample.bounds, part) for part in spectra)
+    views = group_by_view(sample.views)
+    halves = HalvedRows(whole, first, second, half[drawn], tuple(views), tuple(split_views(views, rng)))
     k = np.arange(2, k_max + 1)  # (m,)
-    shared = shared_vectors(looks, k_max)[1:]  # (m,)
-    names = [graph_map.graph_names()[g] for g in chosen]
-    gaps = dict(zip(names, relative_gaps(whole.singular_values[:, : k_max + 1]), strict=True))
+    shared = shared_vectors(halves, k_max)[1:]  # (m,)
+    gaps = dict(zip(sample.names, relative_gaps(whole.singular_values[:, : k_max + 1]), strict=True))
     gap = np.mean(list(gaps.values()), axis=0)  # (m,)
     spectral = spectral_evidence(k, shared, gap)  # (m,)
     listed = np.sort(np.argsort(-spectral, kind="stable")[:SHORTLIST])
-    drawn = np.sort(rng.permutation(n)[:SEPARATION_ROWS])
-    weights = np.where(np.array(owners) == CONCATENATION, concatenation_weight(len(views)), 1.0)  # (G,)
-    cut = first_cut(take(block, drawn), bounds, weights, grams, spectra[0], int(k[listed].max()), n_threads)
+    separable = separable_rows(sample, np.sort(rng.permutation(n)[:SEPARATION_ROWS]))
+    separable = separable.solved(grams, spectra[0], int(k[listed].max()), n_threads)
     jobs = list(zip(k[listed].tolist(), rng.integers(2**31, size=len(listed)).tolist(), strict=True))
-    answers = list(in_order(lambda job: (*ask_partitions(looks, *job), cut.separation(*job)), jobs, n_threads))
+    found = list(in_order(lambda job: (*agreement_at(halves, *job), separable.separation(*job)), jobs, n_threads))
     agreement, stability, separation = np.full((3, len(k)), np.nan)
-    agreement[listed], stability[listed], separation[listed] = np.array(answers).T
+    agreement[listed], stability[listed], separation[listed] = np.array(found).T
     same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
     scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
     fading = consensus_gap(whole.rows[:, :, :k_max])
@@ -196,18 +189,18 @@ def suggest_from_graphs(
 
 
 def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Return what the spectra say of every k, times the share of pairs of rows that k clusters tell apart.
+    """Return the evidence of the spectra for every k, times the share of pairs of rows that k clusters tell apart.
 
-    Without that factor the coarsest partition would win wherever clusters come in groups of groups. It is the most that
-    a score can be, so only the numbers of clusters for which it is high need partitions.
+    Without that factor the coarsest partition would win wherever clusters come in groups of groups. The product is an
+    upper bound of the score, so partitions are made only for the k for which it is high.
     """
     return (1 - 1 / k) * np.maximum(shared, 0) * np.maximum(gap, 0) ** GAP_POWER  # (m,)
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
-    """Return each value averaged with its neighbours; 0 for NaN, which does not count elsewhere.
+    """Return each value averaged with its neighbours; 0 for NaN, which is left out of its neighbours' averages.
 
-    Landmarks are drawn and k-means is not sure of its optimum: evidence for k is some evidence for its neighbours.
+    Landmarks are random and k-means may miss its optimum: evidence for k is some evidence for its neighbours.
 
     Examples
     --------
@@ -221,11 +214,33 @@ def smooth(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), means, 0)  # (m,)
 
 
-# -- the graphs, and what they make of a sample of rows ----------------------------------------------------------
+# -- the graphs, and a sample of rows in their singular vectors --------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Look:
+class GraphSample:
+    """Some rows' neighbours in the graphs that are used, among the landmarks that are used."""
+
+    block: Block
+    bounds: np.ndarray  # (G + 1,)
+    views: list[int]  # the view of every graph
+    names: list[str]  # of the graphs
+    n_landmarks: int
+
+
+def draw_graph_sample(rows: Rows, graph_map: GraphMap, rng: np.random.Generator) -> GraphSample:
+    """Return the rows, graphs and landmarks that all evidence is found from."""
+    drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
+    chosen, kept = choose_graphs(graph_map.bounds, graph_map.n_landmarks, rng)
+    block = host_block(rows.take(drawn), graph_map.bounds)
+    block, bounds = some_graphs(block, graph_map.bounds, chosen)
+    views = [graph_map.graphs[g].view for g in chosen]
+    names = [graph_map.graph_names()[g] for g in chosen]
+    return GraphSample(keep_landmarks(block, bounds, kept), bounds, views, names, int(kept.sum()))
+
+
+@dataclass(frozen=True)
+class SpectralRows:
     """Some rows in the singular vectors of every graph."""
 
     rows: np.ndarray  # (m, G, r)
@@ -234,8 +249,8 @@ class Look:
     def at(self, k: int, graphs: Sequence[int] | None = None) -> np.ndarray:
         """Return the rows as a random walk sees them at the time when it sees k clusters.
 
-        The singular values to the power t tell how much of each vector is left after t steps; t is so that FADED is
-        left of vector k + 1. Vectors that hold clusters are far slower than that one, and stay whole.
+        The singular values to the power t tell how much of each vector is left after t steps; t is chosen so that FADED
+        is left of vector k + 1. Vectors that hold clusters fade far more slowly than that one.
         """
         chosen = slice(None) if graphs is None else list(graphs)
         rows, values = self.rows[:, chosen, : 2 * k], self.singular_values[chosen]  # (m, g, 2k), (g, r + 1)
@@ -244,22 +259,22 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """The graphs made from all rows, from one half of them, and from the other."""
+class HalvedRows:
+    """Rows in the graphs made from all rows, from one half of them, and from the other."""
 
-    whole: Look
-    first: Look
-    second: Look
+    whole: SpectralRows
+    first: SpectralRows
+    second: SpectralRows
     half: np.ndarray  # (m,) bool: which of these rows were in the first half
     views: tuple[list[int], ...]  # the graphs of each view
     splits: tuple[tuple[list[int], list[int]], ...]  # graphs of two groups of views
 
 
-def heard(bounds: np.ndarray, p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the graphs that are heard, and which of the landmarks (bool).
+def choose_graphs(bounds: np.ndarray, p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the graphs that are used, and which of the landmarks (bool).
 
-    The finest of three scales is left out. Where the widest graphs have neighbours to spare, a row knows enough of them
-    if it knows every other landmark, and the eigenproblems take a quarter of the time.
+    The finest of three scales is left out. Where the widest graphs have TO_SPARE neighbours, half of the landmarks
+    leave a row enough of them, and the eigenproblems take a quarter of the time.
     """
     sizes = np.diff(bounds)  # (G,)
     scales = np.unique(sizes)
@@ -281,9 +296,9 @@ def some_graphs(
 
 
 def keep_landmarks(block: Block, bounds: np.ndarray, kept: np.ndarray) -> Block:
-    """Return the rows joined to some of the landmarks only, numbered anew; weights sum to one again.
+    """Return the rows joined to the landmarks that are kept only, renumbered; weights sum to one again.
 
-    A neighbour that goes leaves its place to one that stays, with weight zero: numbers stay in their order.
+    A neighbour that is not kept becomes the last one before it that is, with weight zero: numbers stay ascending.
     """
     if kept.all():
         return block
@@ -316,40 +331,40 @@ def graph_spectra(
     n_components = min(k_max + max(2, k_max // 4), len(first[0]) - 1)
     solve = partial(graph_spectrum, n_components=n_components, precision=precision)
     whole = list(in_order(solve, both, n_threads))
-    starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors cannot be far
+    starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors are near
     jobs = zip([*first, *second], starts, strict=True)
     halves = list(in_order(lambda job: solve(job[0], start=job[1]), jobs, n_threads))
     return whole, halves[: len(whole)], halves[len(whole) :]
 
 
-def look(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> Look:
-    """Return the rows' places in every graph's singular vectors."""
+def spectral_rows(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> SpectralRows:
+    """Return the rows in every graph's singular vectors."""
     bases = np.stack([spectrum.basis for spectrum in spectra]).astype(block.weights.dtype)  # (G, p, r)
     n_graphs, _, r = bases.shape
     rows = cpu.project(block.indices, block.weights, bounds, bases, False)  # (m, G r)
-    return Look(rows.reshape(-1, n_graphs, r), np.stack([spectrum.singular_values for spectrum in spectra]))
+    return SpectralRows(rows.reshape(-1, n_graphs, r), np.stack([spectrum.singular_values for spectrum in spectra]))
 
 
-def group_by_view(owners: Sequence[int]) -> list[list[int]]:
-    """Return the graphs of each view; the concatenation is left out, because it is no other view's independent witness.
+def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
+    """Return the graphs of each view, given the view of every graph.
 
-    Where there is one view, its graphs are all there are.
+    The concatenation is left out: it is not independent of the other views. With one view there is nothing else.
     """
-    views = sorted(set(owners) - {CONCATENATION}) or [CONCATENATION]
-    return [[g for g, owner in enumerate(owners) if owner == view] for view in views]
+    views = sorted(set(graph_views) - {CONCATENATION}) or [CONCATENATION]
+    return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
 
 
 def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tuple[list[int], list[int]]]:
-    """Return ways to part the views in two groups of equal size, or nearly, as the graphs of each."""
+    """Return ways to split the views into two groups of nearly equal size, as the graphs of each group."""
     if len(views) < 2:
         return []
     ways: dict[frozenset[int], tuple[list[int], list[int]]] = {}
-    for _ in range(20 * SPLITS):  # the same way may be drawn twice
+    for _ in range(20 * VIEW_SPLITS):  # the same way may be drawn twice
         order = rng.permutation(len(views))
         first, second = sorted(order[: len(views) // 2]), sorted(order[len(views) // 2 :])
         name = frozenset(first) if len(views) % 2 or 0 in first else frozenset(second)
         ways.setdefault(name, ([g for v in first for g in views[v]], [g for v in second for g in views[v]]))
-        if len(ways) == SPLITS:
+        if len(ways) == VIEW_SPLITS:
             break
     return list(ways.values())
 
@@ -358,72 +373,90 @@ def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tu
 
 
 @dataclass(frozen=True)
-class FirstCut:
-    """What the first round of a fit needs to cut some rows into any number of clusters."""
+class SeparableRows:
+    """Rows that the first round of a fit can cut into any number of clusters."""
 
     block: Block  # the rows' neighbours
     bounds: np.ndarray  # (G + 1,)
     weights: np.ndarray  # (G,) of the graphs
-    bases: np.ndarray  # (G, p, r) singular vectors behind the first, as a fit weighs them; it takes some of them
+    spectra: tuple[Spectrum, ...] = ()  # behind the first vector, weighted as in a fit, for the largest k
+
+    def solved(
+        self,
+        grams: tuple[list[np.ndarray], list[np.ndarray]],
+        near: Sequence[Spectrum],
+        k_max: int,
+        n_threads: int,
+    ) -> SeparableRows:
+        """Return the rows with spectra for up to k_max clusters; ``near`` are spectra of the same graphs."""
+        solve = partial(
+            graph_spectrum,
+            n_components=min(count_vectors(k_max), len(grams[0][0]) - 1),
+            drop_first=True,
+            diffusion=DIFFUSION,
+            precision=precision_of(self.block.weights),
+        )
+        jobs = zip(*grams, near, strict=True)
+        found = in_order(lambda job: solve(job[0] + job[1], start=job[2].start), jobs, n_threads)
+        return replace(self, spectra=tuple(found))
 
     def separation(self, k: int, seed: int) -> float:
         """Return how much nearer rows are to the centroid of their own of k clusters than to the next, on average."""
         rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
-        own = np.ascontiguousarray(self.bases[:, :, : count_vectors(k)])
-        sums = first_sums(rows, own, self.bounds, unit=True)
-        weights = self.weights * graph_trust(sums, k)
-        shared = consensus(as_if_complete(sums.outer, sums.common), weights, k, power=CONSENSUS_POWER)
-        basis = Basis(own, shared.rotation.astype(own.dtype), unit=True)
-        embedding = unit_embedding(self.block, basis, self.bounds)  # (m, k)
+        settings = unguided_settings(k, self.weights)
+        own = [replace(spectrum, basis=spectrum.basis[:, : settings.n_vectors]) for spectrum in self.spectra]
+        view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
+        embedding = unit_embedding(self.block, view.basis, self.bounds)  # (m, k)
         rng = np.random.default_rng(seed)
         sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
         centroids, _ = lloyd(embedding, best_centroids(sample, k, SEPARATION_STARTS, rng))
         return float(assign(embedding, centroids).confidence.mean())
 
 
-def first_cut(
-    block: Block,
-    bounds: np.ndarray,
-    weights: np.ndarray,
-    grams: tuple[list[np.ndarray], list[np.ndarray]],
-    spectra: Sequence[Spectrum],
-    k_max: int,
-    n_threads: int,
-) -> FirstCut:
-    """Return what it takes to cut the block's rows into up to k_max clusters; ``spectra`` say where vectors are."""
-    solve = partial(
-        graph_spectrum,
-        n_components=min(count_vectors(k_max), len(grams[0][0]) - 1),
+def separable_rows(sample: GraphSample, drawn: np.ndarray) -> SeparableRows:
+    """Return some rows of the sample, with the weights that a fit would give the graphs."""
+    of_all = concatenation_weight(len(group_by_view(sample.views)))
+    weights = np.where(np.array(sample.views) == CONCATENATION, of_all, 1.0)  # (G,)
+    return SeparableRows(take(sample.block, drawn), sample.bounds, weights)
+
+
+def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:
+    """Return the defaults of a fit with one round."""
+    return CoTrainingSettings(
+        n_components=k,
+        n_vectors=count_vectors(k),
         drop_first=True,
         diffusion=DIFFUSION,
-        precision=precision_of(block.weights),
+        unit=True,
+        cosine=True,
+        max_iter=1,
+        tol=0.0,
+        consensus_power=CONSENSUS_POWER,
+        graph_weights=graph_weights,
+        trust=True,
     )
-    jobs = zip(*grams, spectra, strict=True)
-    found = list(in_order(lambda job: solve(job[0] + job[1], start=job[2].start), jobs, n_threads))
-    bases = np.stack([spectrum.basis for spectrum in found]).astype(block.weights.dtype)  # (G, p, r)
-    return FirstCut(block, bounds, weights, bases)
 
 
 # -- do partitions agree? ----------------------------------------------------------------------------------------
 
 
-def ask_partitions(looks: Looks, k: int, seed: int) -> tuple[float, float]:
+def agreement_at(halves: HalvedRows, k: int, seed: int) -> tuple[float, float]:
     """Return how well groups of views, and how well halves of the rows, agree on k clusters."""
     rng = np.random.default_rng(seed)
-    everyone = np.ones(len(looks.half), dtype=bool)
-    stability = rand_index(
-        partition(looks.first.at(k), looks.half, k, rng),
-        partition(looks.second.at(k), ~looks.half, k, rng),
+    everyone = np.ones(len(halves.half), dtype=bool)
+    stability = partition_agreement(
+        partition(halves.first.at(k), halves.half, k, rng),
+        partition(halves.second.at(k), ~halves.half, k, rng),
     )
     found = [
-        rand_index(*(partition(looks.whole.at(k, graphs), everyone, k, rng) for graphs in split))
-        for split in looks.splits
+        partition_agreement(*(partition(halves.whole.at(k, graphs), everyone, k, rng) for graphs in split))
+        for split in halves.splits
     ]
     return (float(np.mean(found)) if found else stability), stability
 
 
 def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Cut the ``fitted`` rows into k clusters, and return all rows' clusters, -1 for rows that no graph knows.
+    """Cut the ``fitted`` rows into k clusters, and return all rows' clusters, -1 for rows that are in no graph.
 
     The rows of every graph are made unit and merged into k directions, as in the first round of a fit.
     """
@@ -438,7 +471,7 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
 
 
 def best_centroids(sample: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the centroids of the best of a few runs of k-means: from what cluster-QR finds, and rows far apart."""
+    """Return the centroids of the best run of k-means: from the groups of cluster-QR, and from rows far apart."""
     starts = [qr_centroids(sample, k)]
     starts += [sample[numbers] for numbers in far_apart(sample, draw_starts(n_starts, k, rng))]
     return min((lloyd(sample, start) for start in starts), key=lambda end: end[1])[0]  # (k, c)
@@ -461,47 +494,43 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.where(lengths > 0, lengths, 1)
 
 
-def rand_index(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the adjusted Rand index over the rows that both know (labels of at least 0); 0 where there are none.
+def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the adjusted Rand index of two partitions over the rows that both hold (labels of at least 0).
+
+    It is 0 where there is nothing to agree on: no rows, a single cluster, or clusters of single rows.
 
     Examples
     --------
-    >>> rand_index(np.array([0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, 0]))
+    >>> partition_agreement(np.array([0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, 0]))
     1.0
     """
     known = (first >= 0) & (second >= 0)
     first, second = first[known].astype(np.int64), second[known].astype(np.int64)
-    n = len(first)
-    if n < 2:
+    if len(first) < 2:
         return 0.0
     width = int(second.max()) + 1
     table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
-
-    def pairs(counts: np.ndarray) -> float:
-        return float((counts * (counts - 1)).sum()) / 2
-
-    both, rows, columns = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
-    chance, most = rows * columns / (n * (n - 1) / 2), (rows + columns) / 2
-    return (both - chance) / (most - chance) if most > chance else 0.0
+    largest = {int(table.sum(axis=1).max()), int(table.sum(axis=0).max())}
+    return 0.0 if largest in ({1}, {len(first)}) else ari_of(table)
 
 
 # -- do spectra agree, and have they gaps? -----------------------------------------------------------------------
 
 
-def shared_vectors(looks: Looks, k_max: int) -> np.ndarray:
+def shared_vectors(halves: HalvedRows, k_max: int) -> np.ndarray:
     """Return for k = 1..k_max the mean share of a graph's first k vectors that another view's graph of its scale has.
 
-    Every graph has the constant vector, or the clusters' indicators that add up to it: it is not counted. A single view
-    is compared with itself, seen by two halves of the rows.
+    Every graph has the constant vector, or the clusters' indicators that add up to it: it is left out. For a single
+    view the graphs of two halves of the rows are compared.
     """
-    if len(looks.views) > 1:
+    if len(halves.views) > 1:
         pairs = [
-            (looks.whole.rows[:, a, :k_max], looks.whole.rows[:, b, :k_max])
-            for one, other in combinations(looks.views, 2)
+            (halves.whole.rows[:, a, :k_max], halves.whole.rows[:, b, :k_max])
+            for one, other in combinations(halves.views, 2)
             for a, b in zip(one, other, strict=True)
         ]
     else:
-        pairs = [(looks.first.rows[:, g, :k_max], looks.second.rows[:, g, :k_max]) for g in looks.views[0]]
+        pairs = [(halves.first.rows[:, g, :k_max], halves.second.rows[:, g, :k_max]) for g in halves.views[0]]
     return np.mean([shared_prefixes(*pair) for pair in pairs], axis=0)  # (k_max,)
 
 

@@ -1,33 +1,32 @@
 """How far a partition depends on which rows happened to be landmarks.
 
-The landmarks of a fit are parted in two halves, twice. Each half makes graphs of its own: every row keeps those of its
+The landmarks of a fit are split into two halves, twice. Each half has graphs of its own: every row keeps those of its
 neighbours that are in it. The halves' augmented views, before any guiding, cut a sample of rows into clusters, and the
-two partitions are compared. The search for neighbours is not paid for again, nor are the fit's singular vectors, which
-those of the halves start from, and only the graphs of the middle scale take part: it costs a few hundredths of a fit.
+two partitions are compared. Neighbours are not searched for again, the halves' singular vectors start from the fit's,
+and only the graphs of the middle scale are used: it costs a few hundredths of a fit.
 
-Half the landmarks are fewer than the fit had, so the figures are on the low side. They are there to be compared: on
-thirteen data sets they had nearly the same order as the agreement of whole fits with different seeds.
+A half has fewer landmarks than the fit, so the figures are on the low side. They are meant for comparison: on thirteen
+data sets they had nearly the same order as the agreement of whole fits with different seeds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
 from coterie.method.assignment import assign
-from coterie.method.cotraining import AugmentedView, CoTrainingSettings, as_if_complete, sum_outer
+from coterie.method.cotraining import AugmentedView, CoTrainingSettings, GraphWeights, first_round, solve_graphs
 from coterie.method.graphs import Block
-from coterie.method.rowmap import Basis, unit_embedding
-from coterie.method.selection import best_centroids, keep_landmarks, rand_index, some_graphs
-from coterie.method.spectra import consensus, graph_spectrum, sum_grams
+from coterie.method.rowmap import unit_embedding
+from coterie.method.selection import best_centroids, keep_landmarks, partition_agreement, some_graphs
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 
-SAMPLE_ROWS = 4000  # rows that are cut into clusters, and whose neighbours make the graphs
-PARTINGS = 2  # of the landmarks in two halves
-FEWEST_LANDMARKS = 4  # that halves can be made of
+STABILITY_ROWS = 4000  # rows that are cut into clusters, and whose neighbours make the graphs
+LANDMARK_SPLITS = 2  # of the landmarks into two halves
+FEWEST_LANDMARKS = 4  # that can be split
 STARTS = 1  # of k-means, besides the one that cluster-QR gives
 
 
@@ -41,11 +40,10 @@ class Stability:
         Mean adjusted Rand index between the partitions of two halves of the landmarks: 1 where they are the same, 0
         where they are as alike as chance has it.
     clusters : ndarray of shape (k,)
-        For each of the fit's clusters: take one of its rows, the rows that one half puts with it, and the rows that the
-        other half does; the Jaccard index of the two groups, averaged over its rows. 0 for a cluster that the sample
-        has no row of.
+        For each of the fit's clusters: the Jaccard index of the two groups that a row is in, one of each half, averaged
+        over the cluster's rows. 0 for a cluster that the sample has no row of.
 
-    With one cluster all figures are 1; with a handful of landmarks, too few to be parted, they are 0.
+    With one cluster all figures are 1; with fewer than FEWEST_LANDMARKS landmarks they are 0.
     """
 
     overall: float
@@ -68,52 +66,39 @@ def landmark_stability(
     """
     p = view.basis.bases.shape[1]
     if n_clusters == 1 or p < FEWEST_LANDMARKS:
-        nothing = 1.0 if n_clusters == 1 else 0.0
-        return Stability(nothing, np.full(n_clusters, nothing))
-    drawn = np.sort(rng.permutation(len(labels))[:SAMPLE_ROWS])  # (m,)
-    half = Half(*middle_scale(block, drawn, view, bounds), settings, n_clusters)
-    in_first = [rng.permutation(p) % 2 == 0 for _ in range(PARTINGS)]  # each (p,)
+        value = 1.0 if n_clusters == 1 else 0.0
+        return Stability(value, np.full(n_clusters, value))
+    drawn = np.sort(rng.permutation(len(labels))[:STABILITY_ROWS])  # (m,)
+    sample = HalvedSample(*middle_scale(block, drawn, view, bounds), settings, n_clusters)
+    in_first = [rng.permutation(p) % 2 == 0 for _ in range(LANDMARK_SPLITS)]  # each (p,)
     jobs = [(kept, int(rng.integers(2**31))) for first in in_first for kept in (first, ~first)]
-    found = list(in_order(lambda job: half.cut(*job), jobs, settings.n_threads))  # each (m,)
+    found = list(in_order(lambda job: sample.cut(*job), jobs, settings.n_threads))  # each (m,)
     pairs = list(zip(found[::2], found[1::2], strict=True))
-    company = np.mean([row_jaccard(*pair) for pair in pairs], axis=0)  # (m,)
-    overall = float(np.mean([rand_index(*pair) for pair in pairs]))
-    return Stability(overall, np.nan_to_num(group_means(company, labels[drawn], n_clusters)))
+    jaccard = np.mean([row_jaccard(*pair) for pair in pairs], axis=0)  # (m,)
+    overall = float(np.mean([partition_agreement(*pair) for pair in pairs]))
+    return Stability(overall, np.nan_to_num(label_means(jaccard, labels[drawn], n_clusters)))
 
 
 @dataclass(frozen=True)
-class Half:
-    """What some of the landmarks make of a sample of rows."""
+class HalvedSample:
+    """A sample of rows that any half of the landmarks can cut into clusters."""
 
     block: Block  # the rows' neighbours among all landmarks
     bounds: np.ndarray  # (G + 1,)
-    weights: np.ndarray  # (G,) of the graphs
-    common: np.ndarray  # (G, G) how many rows every two graphs both know
-    starts: tuple[np.ndarray | None, ...]  # G times (p, m): the singular vectors that all landmarks gave, and some
+    graphs: GraphWeights
+    starts: tuple[np.ndarray | None, ...]  # G times (p, m): where the search for singular vectors begins
     settings: CoTrainingSettings
     n_clusters: int
 
     def cut(self, kept: np.ndarray, seed: int) -> np.ndarray:
-        """Return the rows' clusters by the landmarks that are kept; -1 for rows that know none of them."""
+        """Return the rows' clusters by the landmarks that are kept; -1 for rows that are joined to none of them."""
         block = keep_landmarks(self.block, self.bounds, kept)
         rows = MemoryRows([block], n_rows=len(block.indices), n_threads=1)
-        settings = self.settings
-        bases = [
-            graph_spectrum(
-                gram,
-                settings.n_vectors,
-                drop_first=settings.drop_first,
-                diffusion=settings.diffusion,
-                start=None if start is None else start[kept],
-                precision=precision_of(block.weights),
-            ).basis
-            for gram, start in zip(sum_grams(rows, int(kept.sum()), self.bounds), self.starts, strict=True)
-        ]
-        own = np.stack(bases).astype(block.weights.dtype)  # (G, p / 2, r)
-        outer = as_if_complete(sum_outer(rows, own, self.bounds, settings.unit), self.common)
-        shared = consensus(outer, self.weights, settings.n_components, power=settings.consensus_power)
-        basis = Basis(own, shared.rotation.astype(own.dtype), settings.unit)
-        embedding = unit_embedding(block, basis, self.bounds)  # (m, c)
+        settings = replace(self.settings, n_threads=1)  # halves are solved side by side
+        starts = [None if start is None else start[kept] for start in self.starts]
+        spectra = solve_graphs(rows, int(kept.sum()), self.bounds, settings, block.weights, starts)
+        view = first_round(rows, spectra, self.bounds, settings, precision_of(block.weights), self.graphs)
+        embedding = unit_embedding(block, view.basis, self.bounds)  # (m, c)
         centroids = best_centroids(embedding, self.n_clusters, STARTS, np.random.default_rng(seed))
         labels = assign(embedding, centroids).labels
         return np.where(embedding.any(axis=1), labels, -1)  # (m,)
@@ -121,21 +106,20 @@ class Half:
 
 def middle_scale(
     block: Block, drawn: np.ndarray, view: AugmentedView, bounds: np.ndarray
-) -> tuple[Block, np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray | None, ...]]:
-    """Return the graphs of the middle number of neighbours: some rows' columns, bounds, weights, common and starts."""
+) -> tuple[Block, np.ndarray, GraphWeights, tuple[np.ndarray | None, ...]]:
+    """Return the graphs of the middle number of neighbours: some rows' columns, bounds, weights and starts."""
     sizes = np.diff(bounds)  # (G,)
     scales = np.unique(sizes)
     chosen = np.flatnonzero(sizes == scales[len(scales) // 2])
     return (
         *some_graphs(block, bounds, chosen, drawn),
-        view.weights[chosen],
-        view.common[np.ix_(chosen, chosen)],
+        GraphWeights(view.graphs.weights[chosen], view.graphs.common[np.ix_(chosen, chosen)]),
         tuple(to_host(view.spectra[g].start) for g in chosen),
     )
 
 
 def row_jaccard(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return for every row the Jaccard index of its clusters in two partitions; NaN where one does not know it (-1).
+    """Return for every row the Jaccard index of its clusters in two partitions; NaN where it is in none (-1).
 
     Examples
     --------
@@ -154,12 +138,12 @@ def row_jaccard(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return jaccard  # (m,)
 
 
-def group_means(values: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+def label_means(values: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Return the mean of the numbers in each of k groups, NaN where there is none.
 
     Examples
     --------
-    >>> group_means(np.array([1.0, 0.5, np.nan]), np.array([0, 0, 1]), 2)
+    >>> label_means(np.array([1.0, 0.5, np.nan]), np.array([0, 0, 1]), 2)
     array([0.75,  nan])
     """
     known = np.isfinite(values)

@@ -12,6 +12,7 @@ from coterie import __version__
 from coterie.arrays import to_host
 from coterie.method.selection import relative_gaps
 from coterie.metrics import accuracy_of, ari_of, nmi_of, purity_of
+from coterie.model import fitted_of
 from coterie.report._colours import PALETTE
 from coterie.report._layout import flat_map
 from coterie.report._portraits import (
@@ -256,7 +257,7 @@ def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, A
         lines.append(
             {
                 "name": shown(name),
-                "columns": model._shapes[v].n_columns,
+                "columns": fitted_of(model).shapes[v].n_columns,
                 "preparation": model.preparation_[name],
                 "weight": tidy(model.view_weights_.get(name, 0.0)),
                 "agreement": tidy(model.agreement_.get(name, 0.0)),
@@ -282,7 +283,7 @@ def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, A
 
 def describe_agreement(model: Any) -> dict[str, Any]:
     """Return how alike graphs are, and views, and how far each view alone agrees on each cluster."""
-    graph_map = model._row_map.graph_map
+    graph_map = fitted_of(model).row_map.graph_map
     owners = [graph_map.view_name(graph.view) for graph in graph_map.graphs]
     views = list(dict.fromkeys(owners))
     members = np.array([[owner == view for owner in owners] for view in views], dtype=float)  # (V, G)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie.arrays import to_host
 from coterie.method.assignment import assign
-from coterie.method.explanation import ask_views
+from coterie.model import Fitted, fitted_of
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views import View, ViewBlock, Views, check_columns, match_views
 
@@ -60,8 +60,9 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> S
     if X is None:
         embedding = None if outcome.embedding is None else outcome.embedding[rows]
         return Sample(rows, labels, confidence, embedding=embedding)
-    views = match_views(X, model._groups, model.view_names_)
-    check_columns(views, model._shapes)
+    fitted = fitted_of(model)
+    views = match_views(X, fitted.groups, fitted.view_names)
+    check_columns(views, fitted.shapes)
     if views.n_rows != len(outcome.labels):
         raise ValueError(
             f"X has {views.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
@@ -69,7 +70,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> S
         )
     tiles = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
     with one_thread_per_block():
-        parts = list(in_order(lambda tile: ask(model, views, tile), tiles, count_threads(model.n_jobs)))
+        parts = list(in_order(lambda tile: explain(fitted, views, tile), tiles, count_threads(model.n_jobs)))
     embedding, opinions = (np.concatenate(part) for part in zip(*parts, strict=True))
     same = float(np.mean(assign(embedding, model.cluster_centers_).labels == labels))
     if same < SAME_ROWS:
@@ -80,10 +81,9 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> S
     return Sample(rows, labels, confidence, views, embedding, opinions)
 
 
-def ask(model: Any, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def explain(fitted: Fitted, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the embedding of some rows, and the clusters that the views alone put them in."""
-    block = model._row_map.graph_map.connect(to_host(views.read(rows)))
-    return model._row_map.follow(block), ask_views(block, model._row_map, model._view_places)  # (b, c), (b, V)
+    return fitted.explain_rows(to_host(views.read(rows)))  # (b, c), (b, V)
 
 
 def read_rows(view: View, rows: np.ndarray) -> ViewBlock:

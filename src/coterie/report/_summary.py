@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.model import fitted_of
 from coterie.report._colours import colour_of
 from coterie.report._describe import describe_settings, describe_views, whole_stages
 from coterie.report._page import count, percent, seconds
@@ -88,7 +89,7 @@ def html_summary(model: Any) -> str:
             '<div class="parts">{sizes}{views}{times}</div></div>',
             style=Html(STYLE),
             name=type(model).__name__,
-            rows=count(len(model.labels_) if hasattr(model, "labels_") else model._n_rows),
+            rows=count(fitted_of(model).n_rows),
             clusters=model.n_clusters_,
             settings=changed_settings(model),
             sizes=sizes_table(model),

@@ -1,0 +1,226 @@
+"""A fitted model: the row map, the centroids, and everything that a fit publishes. It labels new rows.
+
+A fitted attribute is one line of :class:`Fitted`: the estimator publishes it and files hold it because of that line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, partial
+from types import NoneType
+from typing import Any, Union, get_args, get_type_hints
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from coterie.method.assignment import Prediction, assign
+from coterie.method.explanation import label_by_view
+from coterie.method.rowmap import RowMap
+from coterie.method.selection import KSuggestion
+from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
+from coterie.rows import Rows
+from coterie.threads import one_thread_per_block
+from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, check_columns, match_views
+
+# When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
+ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
+
+
+def always(shape: str = "", attribute: str | None = None) -> Any:
+    """Declare an attribute that every model has."""
+    return field(metadata={"kind": ALWAYS, "shape": shape, "attribute": attribute})
+
+
+def sometimes(shape: str = "") -> Any:
+    """Declare an attribute that a model lacks where it is None."""
+    return field(default=None, metadata={"kind": SOMETIMES, "shape": shape, "attribute": None})
+
+
+def per_row(shape: str = "", *, nullable: bool = False) -> Any:
+    """Declare an attribute with an entry for every row of the fit; ``nullable``: it is there even where it is None."""
+    metadata = {"kind": PER_ROW, "shape": shape, "attribute": None, "nullable": nullable}
+    return field(default=None, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """What a fit makes, and all that is needed to label new rows.
+
+    A field ``x`` is published as the attribute ``x_`` and named so in files, unless it names another attribute.
+    Letters give the shapes of arrays of floats: n rows, v views, g graphs, k clusters, c components; others are free.
+    """
+
+    # What new rows go through. These are not published.
+    row_map: RowMap = always(attribute="_row_map")
+    shapes: tuple[Shape, ...] = always(attribute="_shapes")
+    groups: dict | list | tuple | None = always(attribute="_groups")  # the parameter ``views``
+    view_centroids: np.ndarray = always("vkc", attribute="_view_places")
+
+    # What the fit found.
+    agreement: dict[str, float] = always()
+    cluster_agreement: np.ndarray = always("kv")
+    cluster_centers: np.ndarray = always("kc")
+    consensus_singular_values: np.ndarray = always("s")
+    graph_agreement: np.ndarray = always("gg")
+    history: list[dict[str, float]] = always()
+    landmark_indices: np.ndarray = always()
+    medoid_indices: np.ndarray = always()
+    n_clusters: int = always()
+    n_iter: int = always()
+    preparation: dict[str, str] = always()
+    singular_values: dict[str, np.ndarray] = always()
+    timings: dict[str, float] = always()
+    view_names: tuple[str, ...] = always()
+    view_weights: dict[str, float] = always()
+    cluster_stability: np.ndarray | None = sometimes("k")
+    k_suggestion: KSuggestion | None = sometimes()
+    stability: float | None = sometimes()
+
+    # scikit-learn's, for input that is one table.
+    feature_names_in: np.ndarray | None = sometimes()
+    n_features_in: int | None = sometimes()
+
+    # What there is one of for every row of the fit.
+    n_rows: int
+    labels: np.ndarray | None = per_row()
+    confidence: np.ndarray | None = per_row("n")
+    embedding: np.ndarray | None = per_row("nc")
+    row_ids: np.ndarray | None = per_row(nullable=True)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether labels and the like are there: a file may leave them out."""
+        return self.labels is not None
+
+    def has(self, attribute: str) -> bool:
+        """Whether the model has an attribute that some models lack."""
+        known = attributes_of_a_fit()[attribute]
+        if known.kind == ALWAYS or getattr(self, known.field) is not None:
+            return True
+        return known.nullable and self.has_rows
+
+    def published(self) -> list[str]:
+        """Return the names of the attributes that an estimator publishes."""
+        return [name for name in attributes_of_a_fit() if not name.startswith("_") and self.has(name)]
+
+    def in_kind_of(self, X: Any) -> Fitted:
+        """Return the model with labels, confidence and embedding in the kind of array that X holds."""
+        return replace(
+            self,
+            labels=as_given(self.labels, X),
+            confidence=as_given(self.confidence, X),
+            embedding=None if self.embedding is None else as_given(self.embedding, X),
+        )
+
+    # -- new rows -----------------------------------------------------------------------------------------------
+
+    def read(self, X: Any, device: Any) -> Views:
+        """Return new rows as views like those of the fit, to be worked on where ``device`` says."""
+        return place_views(match_views(X, self.groups, self.view_names), device)
+
+    def predict(self, views: Views, plan: BlockPlan) -> Any:
+        """Return the clusters of rows."""
+        centroids = self.cluster_centers  # and not self, which may be large, to wherever the rows are
+        return self._embed(views, plan, lambda rows: assign(rows, centroids).labels)  # (n,)
+
+    def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
+        """Return how much nearer each row is to its own cluster than to the next."""
+        centroids = self.cluster_centers
+        return self._embed(views, plan, lambda rows: assign(rows, centroids).confidence)  # (n,)
+
+    def transform(self, views: Views, plan: BlockPlan) -> Any:
+        """Return the rows' embedding."""
+        return self._embed(views, plan, lambda rows: rows)  # (n, c)
+
+    def view_labels(self, views: Views, plan: BlockPlan) -> Any:
+        """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view."""
+        centroids = self.view_centroids
+
+        def label(row_map: RowMap, block: RawRows) -> np.ndarray:
+            return label_by_view(row_map.graph_map.connect(block.views, block.first_row), row_map, centroids)
+
+        return self._collect(views, plan, label)  # (n, V)
+
+    def stream(self, views: Views, plan: BlockPlan) -> Iterator[Prediction]:
+        """Yield labels, confidence and embedding block by block, in the order of the rows."""
+        centroids = self.cluster_centers
+
+        def label(row_map: RowMap, block: RawRows) -> Prediction:
+            embedding = row_map(block.views, block.first_row)  # (b, c)
+            part = assign(embedding, centroids)
+            return Prediction(block.first_row, part.labels, part.confidence, embedding)
+
+        with self._rows(views, plan) as (rows, row_map):
+            yield from rows.stream(partial(label, row_map), load=RowRange.read)
+
+    def explain_rows(self, blocks: Sequence[ViewBlock]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the embedding of a few rows in host memory, and the clusters that the views alone assign them to."""
+        block = self.row_map.graph_map.connect(blocks)
+        return self.row_map.follow(block), label_by_view(block, self.row_map, self.view_centroids)  # (b, c), (b, V)
+
+    def _embed(self, views: Views, plan: BlockPlan, function: Callable[[np.ndarray], np.ndarray]) -> Any:
+        return self._collect(views, plan, lambda row_map, block: function(row_map(block.views, block.first_row)))
+
+    def _collect(self, views: Views, plan: BlockPlan, function: Callable[[RowMap, RawRows], np.ndarray]) -> Any:
+        with self._rows(views, plan) as (rows, row_map):
+            return rows.collect(partial(function, row_map), load=RowRange.read)
+
+    @contextmanager
+    def _rows(self, views: Views, plan: BlockPlan) -> Iterator[tuple[Rows, RowMap]]:
+        """Yield raw rows like those of the fit, and the row map on the device that they are worked on."""
+        check_columns(views, self.shapes)
+        row_map = self.row_map if views.device is None else self.row_map.on(views.device)
+        with one_thread_per_block(), explain_memory(views):
+            yield raw_rows(views, plan), row_map
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What is known of an attribute before any fit."""
+
+    field: str  # of Fitted
+    hint: Any  # its type
+    kind: str
+    shape: str
+    nullable: bool
+
+
+@cache
+def attributes_of_a_fit() -> dict[str, Attribute]:
+    """Return all attributes that a fit can make, by name.
+
+    Examples
+    --------
+    >>> known = attributes_of_a_fit()
+    >>> known["stability_"].kind, known["cluster_centers_"].shape, known["_view_places"].field
+    ('sometimes', 'kc', 'view_centroids')
+    """
+    hints = get_type_hints(Fitted)
+    found = {}
+    for own in fields(Fitted):
+        if not own.metadata:
+            continue
+        kind, nullable = own.metadata["kind"], own.metadata.get("nullable", False)
+        hint = hints[own.name] if kind == ALWAYS or nullable else without_none(hints[own.name])
+        name = own.metadata["attribute"] or own.name + "_"
+        found[name] = Attribute(own.name, hint, kind, own.metadata["shape"], nullable)
+    return found
+
+
+def without_none(hint: Any) -> Any:
+    """Return a type that may be None without that.
+
+    Examples
+    --------
+    >>> without_none(int | None)
+    <class 'int'>
+    """
+    return Union[tuple(part for part in get_args(hint) if part is not NoneType)]  # noqa: UP007
+
+
+def fitted_of(estimator: Any) -> Fitted:
+    """Return what an estimator's fit made; raise an error where there was none."""
+    check_is_fitted(estimator)
+    return estimator._fitted

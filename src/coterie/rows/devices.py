@@ -1,0 +1,37 @@
+"""Torch devices: whether one can be used, its memory, and arrays of the caller's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from coterie.arrays import device_of, in_library_of, is_dask, lies_on_gpu
+from coterie.lazy import import_extra
+
+
+def check_device(device: Any) -> str:
+    """Return the name of a device that torch can work on."""
+    torch = import_extra("torch", "gpu", f"device={device!r}")
+    try:
+        torch.zeros(1, device="cpu" if device == "torch" else device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f'device={device!r} cannot be used: {reason}. Use device="cpu", or "auto".') from error
+    return "cpu" if device == "torch" else str(device)
+
+
+def in_kind_of(tables: Iterable[Any], found: Any) -> Any:
+    """Return an array in the kind of the tables: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
+    tables = list(tables)
+    if any(map(is_dask, tables)):
+        return found
+    return in_library_of(next((table for table in tables if device_of(table) or lies_on_gpu(table)), None), found)
+
+
+def free_gpu_memory(device: Any) -> int:
+    """Give cached memory of a GPU back to it, and return how many bytes it has in all."""
+    import torch
+
+    _, whole = torch.cuda.mem_get_info(device)
+    torch.cuda.empty_cache()
+    return int(whole)

@@ -1,0 +1,150 @@
+"""Rounds of co-training, against dense algebra; rows that are not consumed can be used again."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from coterie.method.cotraining import (
+    CoTrainingSettings,
+    GraphWeights,
+    as_if_complete,
+    cotrain,
+    first_round,
+    graph_agreement,
+    pairwise_agreement,
+    relative_change,
+    solve_graphs,
+)
+from coterie.method.rowmap import Block
+from coterie.rows.memory import MemoryRows
+
+BOUNDS = np.array([0, 3, 7])
+N, P = 120, 15
+
+
+def settings(**changes):
+    own = CoTrainingSettings(
+        n_components=3,
+        n_vectors=4,
+        drop_first=False,
+        diffusion=0,
+        unit=False,
+        cosine=True,
+        max_iter=3,
+        tol=0.0,
+        consensus_power=0.0,
+        graph_weights=np.ones(2),
+        trust=False,
+    )
+    return replace(own, **changes)
+
+
+def random_block(rng, n=N):
+    """Two graphs of three and of four neighbours among 15 landmarks."""
+    indices = [np.sort([rng.permutation(P)[:q] for _ in range(n)], axis=1) for q in (3, 4)]
+    weights = [rng.random((n, q)) + 0.1 for q in (3, 4)]
+    weights = [part / part.sum(axis=1, keepdims=True) for part in weights]
+    return Block(np.hstack(indices).astype(np.uint16), np.hstack(weights))
+
+
+def rows_of(block, n_blocks=3):
+    parts = np.array_split(np.arange(len(block.indices)), n_blocks)
+    blocks = [Block(block.indices[part].copy(), block.weights[part].copy()) for part in parts]
+    return MemoryRows(blocks, n_rows=len(block.indices), n_threads=1)
+
+
+def dense(block):
+    graphs = []
+    for start, stop in pairwise(BOUNDS):
+        graph = np.zeros((len(block.indices), P))
+        np.put_along_axis(graph, block.indices[:, start:stop].astype(int), block.weights[:, start:stop], axis=1)
+        graphs.append(graph)
+    return graphs
+
+
+def normalised(graph):
+    degrees = graph.sum(axis=0)
+    return graph / np.sqrt(np.where(degrees > 0, degrees, 1))
+
+
+def test_the_first_round_is_theorem_1(rng):
+    """U* spans the first k left singular vectors of the graphs' own bases side by side."""
+    block = random_block(rng)
+    spectra = solve_graphs(rows_of(block), P, BOUNDS, settings(), block.weights)
+    view = first_round(rows_of(block), spectra, BOUNDS, settings(), "float64")
+    bases = [np.linalg.svd(normalised(graph), full_matrices=False)[0][:, :4] for graph in dense(block)]
+    left, values, _ = np.linalg.svd(np.hstack(bases), full_matrices=False)
+    found = view.basis(block, BOUNDS)  # (n, 3)
+    np.testing.assert_allclose(found @ found.T, left[:, :3] @ left[:, :3].T, atol=1e-8)
+    np.testing.assert_allclose(view.consensus.singular_values**2, values**2, atol=1e-12)
+    np.testing.assert_array_equal(view.graphs.common, np.full((2, 2), N))
+
+
+def test_weights_that_are_known_are_not_found_again(rng):
+    block = random_block(rng)
+    some = settings(graph_weights=np.array([1.0, 0.25]), trust=True, unit=True)
+    spectra = solve_graphs(rows_of(block), P, BOUNDS, some, block.weights)
+    judged = first_round(rows_of(block), spectra, BOUNDS, some, "float64")
+    again = first_round(rows_of(block), spectra, BOUNDS, some, "float64", judged.graphs)
+    np.testing.assert_allclose(again.outer, judged.outer, rtol=1e-12)
+    np.testing.assert_allclose(again.basis.rotation, judged.basis.rotation, atol=1e-9)
+    given = GraphWeights(np.array([1.0, 0.0]), judged.graphs.common)
+    alone = first_round(rows_of(block), spectra, BOUNDS, some, "float64", given)
+    assert not alone.basis.rotation[1].any()  # a graph without weight has no part in U*
+
+
+@pytest.mark.parametrize("consume", [False, True])
+def test_rows_are_left_as_they_are_unless_consumed(rng, consume):
+    block = random_block(rng)
+    rows = rows_of(block)
+    training = cotrain(rows, random_block(rng, P), BOUNDS, settings(), consume=consume)
+    assert len(training.guides) == 2
+    guided = training.rows.collect(lambda part: part.weights)
+    assert not np.allclose(guided, block.weights)
+    if consume:
+        assert len(rows.blocks) == 0
+    else:
+        np.testing.assert_array_equal(rows.collect(lambda part: part.weights), block.weights)
+
+
+def test_rounds_do_not_depend_on_whether_rows_are_consumed(rng):
+    block, landmarks = random_block(rng), random_block(rng, P)
+    first, second = (cotrain(rows_of(block), landmarks, BOUNDS, settings(), consume=own) for own in (False, True))
+    np.testing.assert_array_equal(first.view.basis.bases, second.view.basis.bases)
+    np.testing.assert_array_equal(*(training.rows.collect(lambda part: part.weights) for training in (first, second)))
+
+
+def test_one_round_guides_nothing(rng):
+    rows = rows_of(random_block(rng))
+    training = cotrain(rows, random_block(rng, P), BOUNDS, settings(max_iter=1), consume=True)
+    assert training.rows is rows
+    assert training.guides == ()
+    assert training.view is training.first_view
+    assert np.isnan(training.history[0].change)
+
+
+def test_change_is_that_of_the_affinities(rng):
+    before, now = rng.standard_normal((2, 20, 3))
+    expected = np.linalg.norm(now @ now.T - before @ before.T) / np.linalg.norm(before @ before.T)
+    assert relative_change(before, now) == pytest.approx(expected)
+    assert relative_change(before, before) == pytest.approx(0, abs=1e-7)
+
+
+def test_parts_of_h_are_scaled_to_all_rows():
+    outer, common = np.ones((4, 4)), np.array([[10.0, 5.0], [5.0, 8.0]])
+    found = as_if_complete(outer, common)
+    np.testing.assert_allclose(found[:2, :2], 1)
+    np.testing.assert_allclose(found[:2, 2:], 2)
+    np.testing.assert_allclose(found[2:, 2:], 10 / 8)
+
+
+def test_graphs_that_are_the_same_agree(rng):
+    own = random_block(rng)
+    indices, weights = own.indices[:, :3], own.weights[:, :3]
+    block, bounds = Block(np.hstack([indices, indices]), np.hstack([weights, weights])), np.array([0, 3, 6])
+    spectra = solve_graphs(rows_of(block), P, bounds, settings(n_components=4), block.weights)
+    view = first_round(rows_of(block), spectra, bounds, settings(n_components=4), "float64")
+    np.testing.assert_allclose(pairwise_agreement(view), 1, atol=1e-9)
+    np.testing.assert_allclose(graph_agreement(view), 1, atol=1e-9)
