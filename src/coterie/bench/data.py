@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie import datasets
+from coterie.bench.dataset import DataSet, MissingDataError, bundle
+from coterie.bench.unequal import unequal_sets
 from coterie.datasets import MultiViewData
 
 LSA_COLUMNS = 100
-
-
-class MissingDataError(Exception):
-    """A data set that is not to be had here, and why."""
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """How a data set is called, read, and how many views it has."""
-
-    title: str
-    n_views: int
-    load: Callable[[Any], MultiViewData]  # from the data folder
-    paper: str | None = None  # its column in the paper's tables
-
-
-def bundle(name: str) -> Callable[[Any], MultiViewData]:
-    """Return a loader of a file of the data folder."""
-    return lambda home: datasets.load_views(name, data_home=home)
 
 
 def load_mfeat(home: Any) -> MultiViewData:
@@ -135,7 +117,7 @@ def load_digits(home: Any) -> MultiViewData:
 
 FOUR = (20, 20, 10, 10)
 
-DATA = {
+PLAIN = {
     "uci": DataSet("UCI", 6, load_mfeat, paper="UCI"),
     "usps": DataSet("USPS", 3, load_usps, paper="USPS"),
     "mnist": DataSet("MNIST", 3, load_mnist, paper="MNIST"),
@@ -158,6 +140,8 @@ DATA = {
     **troubled("digits", "Digits", 4, load_digits),
     **troubled("scene15", "Scene-15", 3, bundle("scene15")),
 }
+UNEQUAL = unequal_sets(PLAIN)
+DATA = {**PLAIN, **UNEQUAL}
 
 
 def load_data(name: str, data_home: Any = None, rows: int | None = None) -> MultiViewData:

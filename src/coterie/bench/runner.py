@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.bench.data import MissingDataError
-from coterie.bench.measure import die_with_parent, measure
+from coterie.bench.measure import die_with_parent, measure, source_hash
 from coterie.bench.records import Record, append_record, read_records, record_key
 from coterie.bench.suites import Run
 
@@ -38,6 +38,7 @@ def run_all(
     jobs: int = 1,
     measure: Measure = measure,
     again: bool = False,
+    changed: bool = False,
     progress: bool = True,
 ) -> Summary:
     """Measure the runs that the results do not hold yet, and add each as soon as it is done.
@@ -55,11 +56,14 @@ def run_all(
         Makes a record of a run, in the child process.
     again : bool
         Whether to measure those too that the results hold.
+    changed : bool
+        Whether to measure those too that the results hold from other code.
     progress : bool
         Whether to show a bar on standard error.
     """
     results = Path(results)
-    known = set() if again else {record_key(record) for record in read_records(results)}
+    records = [] if again else read_records(results)
+    known = {record_key(record) for record in records if not changed or record["code"]["source"] == source_hash()}
     todo = [run for run in runs if run.key() not in known]
     summary = Summary(known=len(runs) - len(todo))
     home = None if data_home is None else str(data_home)

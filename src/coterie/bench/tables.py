@@ -172,6 +172,32 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
     return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
 
 
+def unequal_table(records: Sequence[Record], measure: str) -> Table:
+    """Return data sets by methods, the draws of one kind in one line, with the means below."""
+    cells = summarise(records, measure)
+    methods = list(dict.fromkeys(method for method, _ in cells))
+    groups: dict[str, list[str]] = {}
+    for name in SUITES["unequal"].data:
+        if any((method, name) in cells for method in methods):
+            groups.setdefault(DATA[name].title, []).append(name)
+    digits = 3 if measure != "seconds" else 2
+    lines = {title: {m: mean_of(cells, m, names) for m in methods} for title, names in groups.items()}
+    rows = [(title, *(show_cell(line[m], digits=digits) for m in methods)) for title, line in lines.items()]
+    whole = [line for line in lines.values() if all(cell is not None for cell in line.values())]
+    if whole:
+        means = (float(np.mean([line[m].mean for line in whole])) for m in methods)  # type: ignore[union-attr]
+        rows.append(("mean", *(f"{mean:.{digits}f}" for mean in means)))
+    return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows))
+
+
+def mean_of(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> Cell | None:
+    """Return a method's mean over draws of a data set; None unless it was measured on all that others were."""
+    found = [cells[method, name] for name in names if (method, name) in cells]
+    if len(found) < len(names):
+        return None
+    return Cell(float(np.mean([cell.mean for cell in found])), 0.0, 1)
+
+
 def with_single_views(cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, str], Cell]:
     """Return the cells with SC(1), SC(2), ... replaced by the best view and the mean view.
 
@@ -247,12 +273,17 @@ def escape(text: str) -> str:
 
 def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
     """Return all tables that the suites' records allow, by name."""
-    makers = {"paper": paper_table, "leaderboard": leaderboard_table, "robustness": robustness_table}
+    makers = {
+        "paper": paper_table,
+        "leaderboard": leaderboard_table,
+        "robustness": robustness_table,
+        "unequal": unequal_table,
+    }
     return {
         f"{suite}_{measure.lower()}": make(results[suite], measure)
         for suite, make in makers.items()
         if results.get(suite)
-        for measure in ("NMI", "ACC", "seconds")
+        for measure in (("ARI", "NMI", "seconds") if suite == "unequal" else ("NMI", "ACC", "seconds"))
     }
 
 

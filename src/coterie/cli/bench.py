@@ -31,12 +31,14 @@ OnlyData = Annotated[list[str] | None, typer.Option(help="Only this data set; ma
 OnlyMethod = Annotated[list[str] | None, typer.Option(help="Only this method; may be given several times.")]
 Results = Annotated[Path, typer.Option(help="Folder of the results, a file of JSON lines per suite.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time. More than 1 disturbs the times.")]
+Changed = Annotated[bool, typer.Option(help="Measure anew what the results hold from other code.")]
 Quick = Annotated[
     bool,
     typer.Option(help=f"{QUICK_ROWS} rows and {QUICK_SEEDS} seeds, in a file of their own: a rehearsal."),
 ]
 
 RESULTS = Path("benchmarks/results")
+SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 
 
 @app.command()
@@ -101,6 +103,36 @@ def robustness(
     * `coterie bench robustness --only-data digits --only-data digits_noise3` needs no files.
     """
     run_suite("robustness", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def unequal(
+    data_home: DataHome = None,
+    seeds: Seeds = 3,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Annotated[bool, typer.Option(help="One seed, and the small sets, in a file of their own.")] = False,
+    changed: Changed = False,
+) -> None:
+    """Compare methods where clusters are of unequal size, or columns are many and noisy.
+
+    Examples:
+
+    * `coterie bench unequal --quick --only-method Coterie` takes minutes.
+
+    * `coterie bench unequal --only-data white_896 --only-data correlated_896` needs no files.
+
+    * `coterie bench unequal --changed` measures anew what was measured with other code.
+    """
+    from coterie.bench.data import UNEQUAL
+    from coterie.bench.unequal import is_small
+
+    if quick:
+        seeds, only_data = 1, only_data or [name for name in UNEQUAL if is_small(name)]
+    file = results / ("unequal-quick.jsonl" if quick else "unequal.jsonl")
+    measure_suite("unequal", file, range(seeds), data_home, only_data, only_method, jobs, changed=changed)
 
 
 @app.command("choosing-k")
@@ -243,7 +275,7 @@ def tables(
     from coterie.bench.tables import latex as as_latex
     from coterie.files import write_text
 
-    records = {suite: read_records(results / f"{suite}.jsonl") for suite in ("paper", "leaderboard", "robustness")}
+    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
     found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
     chosen = read_records(results / "choosing_k.jsonl")
     if chosen:
@@ -287,23 +319,34 @@ def run_suite(
     quick: bool,
     rows: int | None = None,
 ) -> None:
-    """Run a suite, then show its tables and what was left out."""
+    """Run a suite, or a rehearsal of it."""
+    file = results / (f"{suite}-quick.jsonl" if quick else f"{suite}.jsonl")
+    numbers = range(min(seeds, QUICK_SEEDS) if quick else seeds)
+    rows = rows or (QUICK_ROWS if quick else None)
+    measure_suite(suite, file, numbers, data_home, only_data, only_method, jobs, rows=rows)
+
+
+def measure_suite(
+    suite: str,
+    file: Path,
+    seeds: range,
+    data_home: Path | None,
+    only_data: list[str] | None,
+    only_method: list[str] | None,
+    jobs: int,
+    *,
+    rows: int | None = None,
+    changed: bool = False,
+) -> None:
+    """Measure what the file does not hold, then show the suite's tables and what was left out."""
     from coterie.bench import landmarks_figure, plan, read_records, run_all, tables_of
 
-    name = f"{suite}-quick" if quick else suite
-    file = results / f"{name}.jsonl"
     try:
-        runs = plan(
-            suite,
-            range(min(seeds, QUICK_SEEDS) if quick else seeds),
-            only_data=only_data or (),
-            only_method=only_method or (),
-            rows=rows or (QUICK_ROWS if quick else None),
-        )
+        runs = plan(suite, seeds, only_data=only_data or (), only_method=only_method or (), rows=rows)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with stoppable(file):
-        summary = run_all(runs, file, data_home=data_home, jobs=jobs)
+        summary = run_all(runs, file, data_home=data_home, jobs=jobs, changed=changed)
     records = read_records(file)
     for table in tables_of({suite: records}).values():
         show(table)
