@@ -64,7 +64,7 @@ def peak_megabytes():
 
 def command(folder, how, n_rows, limit=None, work_dir=None, out="labels.npy"):
     words = {"how": how, "n_rows": n_rows, "limit": limit, "work_dir": work_dir and str(work_dir), "out": str(out)}
-    return [sys.executable, __file__, str(folder), "--job", json.dumps(words)]
+    return [sys.executable, "-m", "benchmarks.scripts.out_of_core", str(folder), "--job", json.dumps(words)]
 
 
 def fit(folder, how, n_rows, **settings):
