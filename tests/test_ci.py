@@ -1,5 +1,6 @@
 """What CI does with a test that fails: once more, by itself, and the last lines name it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPEAT = Path(__file__).resolve().parents[1] / ".ci" / "repeat"
-PYTEST = f"{sys.executable} -m pytest -p no:xdist"
+PYTEST = f"{sys.executable} -m pytest"
 ALL = f"{PYTEST} test_some.py"
 FAILED = f"{PYTEST} --last-failed --last-failed-no-failures none"
 # A test that passes only once a file is there, which it writes.
@@ -32,7 +33,8 @@ def repeat(tmp_path):
         (tmp_path / "test_some.py").write_text(code)
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         command = [sys.executable, str(REPEAT), str(seconds), first, FAILED]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # quicker
+        done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=100)
         return done.returncode, done.stdout.splitlines()
 
     return run
