@@ -56,6 +56,13 @@ def single_views(data: str, landmarks: str) -> list[Method]:
     return [LSC.given(landmarks=landmarks).on(v, f"SC({v + 1})") for v in range(DATA[data].n_views)]
 
 
+def further_methods() -> list[Method]:
+    """Return what else is registered that takes all views and any number of rows."""
+    listed = {COTERIE.name, PUBLISHED.name, CONCAT_LSC.name, MVSCB.name}
+    found = [method for method in METHODS.values() if method.name not in listed and method.estimator != "ConcatKMeans"]
+    return [method for method in found if method.cost == "linear" and not method.one_view]
+
+
 def paper_methods(data: str) -> list[Method]:
     """Return the rows of the paper's tables, Coterie's defaults, and the method of 2016 where it can run."""
     exact = [EXACT] if data == "uci" else []
@@ -66,7 +73,7 @@ def paper_methods(data: str) -> list[Method]:
 def leaderboard_methods(data: str) -> list[Method]:
     """Return what a user could choose from."""
     kmeans = [METHODS[f"k-means, {scaling}"] for scaling in SCALINGS]
-    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *single_views(data, "kmeans")]
+    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *further_methods(), *single_views(data, "kmeans")]
 
 
 def robustness_methods(data: str) -> list[Method]:
@@ -78,7 +85,7 @@ def unequal_methods(data: str) -> list[Method]:
     """Return what is asked how it bears clusters of unequal size; k-means starts less often where it takes long."""
     starts = {} if is_small(data) else {"n_init": 3}
     kmeans = [METHODS[f"k-means, {scaling}"].given(**starts) for scaling in (*SCALINGS, "auto")]
-    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB]
+    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *further_methods()]
 
 
 def landmark_methods(data: str) -> list[Method]:

@@ -112,7 +112,7 @@ def noisy_sets() -> dict[str, DataSet]:
     """Return the sets with many noisy columns, by name."""
     return {
         f"{kind}_{name}": DataSet(
-            f"{kind} noise, {' + '.join(map(str, columns))} columns, {rows:,} rows",
+            f"{kind.capitalize()} noise, {' + '.join(map(str, columns))} columns, {rows:,} rows",
             len(columns),
             noisy_maker(rows, columns, kind == "correlated"),
         )

@@ -21,7 +21,7 @@ from benchmarks.figure import landmark_curves, landmarks_figure
 from benchmarks.records import append_record, read_records, record_key
 from benchmarks.runner import run_all
 from benchmarks.steadiness import steadiness_table
-from benchmarks.suites import Run, plan
+from benchmarks.suites import SUITES, Run, plan
 from benchmarks.tables import (
     Table,
     latex,
@@ -84,7 +84,7 @@ def test_other_settings_are_another_run():
 
 
 def test_every_method_of_every_suite_can_be_made():
-    for suite in ("paper", "leaderboard", "robustness", "landmarks"):
+    for suite in SUITES:
         for run in plan(suite, [0]):
             model = make_estimator(run.method, 5, run.seed)
             assert model.n_clusters == 5
@@ -344,7 +344,7 @@ def test_commands_say_what_is_wrong(tmp_path):
 
 
 def test_help_teaches_with_examples():
-    for command in ("paper", "leaderboard", "landmarks", "tables"):
+    for command in ("paper", "leaderboard", "unequal", "landmarks", "tables"):
         result = CliRunner().invoke(app, [command, "--help"])
         assert result.exit_code == 0
         assert f"python -m benchmarks {command}" in result.output

@@ -18,6 +18,7 @@ from benchmarks.shapes import DECAY, make_blobs, make_noisy, mixing_matrix, near
 from benchmarks.suites import plan
 from benchmarks.tables import unequal_table
 from benchmarks.unequal import ALONE, BLOBS, SMALL_ALONE, is_small
+from coterie.peers.registry import METHODS
 
 
 def labelled(counts):
@@ -154,6 +155,11 @@ def test_every_small_set_without_files_has_the_views_it_claims():
         data = load_data(name)
         assert len(data.views) == DATA[name].n_views
         assert len({len(view) for view in data.views.values()}) == 1
+
+
+def test_every_registered_method_that_bears_any_number_of_rows_is_measured():
+    measured = {run.method.name for run in plan("unequal", [0], only_data=["blobs_5pct_0"])}
+    assert measured == {m.name for m in METHODS.values() if m.cost == "linear" and not m.one_view}
 
 
 def test_cells_have_five_or_ten_types(data_folder):
