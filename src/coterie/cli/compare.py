@@ -61,8 +61,8 @@ def compare(
     """Run other methods on your files beside Coterie, and show how far they agree.
 
     The methods are Coterie with its defaults and as published, k-means on all views side by side (raw, and scaled),
-    LSC on them and on each view, and MVSC-B. All tables are read into memory first. Agreement is the adjusted Rand
-    index: 1 is the same clusters, 0 is chance.
+    LSC on them and on each view, and MVSC-B; `--method` takes others too. All tables are read into memory first.
+    Agreement is the adjusted Rand index: 1 is the same clusters, 0 is chance.
 
     Examples:
 
