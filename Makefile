@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export COTERIE_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo test test-failed lint types bench paper tables docs clean
+.PHONY: demo test test-failed lint types paper leaderboard unequal robustness landmarks speed tables docs clean
 
 demo: .venv/demo
 	$(BIN)/coterie demo
@@ -24,14 +24,13 @@ lint: .venv/dev
 types: .venv/dev
 	$(BIN)/mypy
 
-bench: .venv/dev
-	$(BIN)/coterie bench leaderboard
+# What is measured goes to benchmarks/results; each can be stopped and goes on where it stopped.
+paper leaderboard unequal robustness landmarks speed: .venv/dev
+	$(BIN)/python -m benchmarks $@
 
-paper: .venv/dev
-	$(BIN)/coterie bench paper
-
+# README's and the docs' tables, from the results.
 tables: .venv/dev
-	$(BIN)/coterie bench tables
+	$(BIN)/python -m benchmarks tables
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html

@@ -52,3 +52,29 @@ def test_the_oldest_versions_are_the_lower_bounds():
 
 def test_every_tested_package_is_pinned():
     assert not set(requirements("test")) - set(pins("constraints.txt"))
+
+
+def test_the_citation_is_of_this_version_and_names_the_paper():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {PROJECT['version']}\n" in text
+    assert f"\nlicense: {PROJECT['license']}\n" in text
+    assert "title: Guided Co-training for Large-Scale Multi-View Spectral Clustering\n" in text
+
+
+def test_hooks_and_workflow_run_what_make_runs():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    for tool in ("ruff check", "ruff format", "mypy"):
+        assert f"entry: .venv/bin/{tool}" in hooks
+        assert f"$(BIN)/{tool}" in (ROOT / "Makefile").read_text()
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert re.search(rf'python: \["{re.escape(oldest)}", "3\.\d+"\]', workflow)
+    for step in (".ci/run", ".ci/smoke", "make docs"):
+        assert f"- run: {step}" in workflow
+
+
+def test_the_package_is_typed_and_holds_no_benchmarks():
+    assert (ROOT / "src" / "coterie" / "py.typed").exists()
+    assert not list((ROOT / "src").rglob("bench*"))
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"^\s*(from|import) benchmarks\b", path.read_text(), re.MULTILINE), path

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 from sklearn.metrics.cluster import contingency_matrix
 
-__all__ = ["ari", "clustering_accuracy", "nmi", "purity"]
+__all__ = ["ari", "clustering_accuracy", "nmi", "purity", "scores"]
 
 
 def clustering_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
@@ -53,6 +53,18 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     1.0
     """
     return purity_of(_table(labels_true, labels_pred))
+
+
+def scores(labels_true: ArrayLike, labels_pred: ArrayLike) -> dict[str, float]:
+    """Return all of these by the names they have in tables: ACC, NMI, ARI and purity.
+
+    Examples
+    --------
+    >>> scores([0, 0, 1, 1], [1, 1, 0, 0])
+    {'ACC': 1.0, 'NMI': 1.0, 'ARI': 1.0, 'purity': 1.0}
+    """
+    table = _table(labels_true, labels_pred)
+    return {"ACC": accuracy_of(table), "NMI": nmi_of(table), "ARI": ari_of(table), "purity": purity_of(table)}
 
 
 # -- the same from counts (classes x clusters): whoever has them need not look at the rows again ------------------

@@ -1,4 +1,4 @@
-"""A few hundred damaged files of every format; benchmarks/fuzz.py looks at as many thousands."""
+"""A few hundred damaged files of every format; benchmarks/scripts/fuzz.py looks at as many thousands."""
 
 from collections import Counter
 

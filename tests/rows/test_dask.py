@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 import coterie
+from benchmarks.cluster_table import received_in
 from coterie import GuidedCoTraining, suggest_k
-from coterie.bench.cluster import received_in
 from coterie.datasets import make_views
 from coterie.metrics import ari
 from coterie.placement import partitioned_rows

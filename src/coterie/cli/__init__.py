@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli import bench, compare, convert, demo, describe, fit, predict, suggest
+from coterie.cli import compare, convert, demo, describe, fit, predict, suggest
 from coterie.cli.session import Commands
 
 app = typer.Typer(
@@ -23,7 +23,6 @@ app.command("describe")(describe.describe)
 app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
 app.command("demo")(demo.demo)
-app.add_typer(bench.app, name="bench")
 
 
 def show_version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from coterie.bench.suites import Method
+    from coterie.peers.registry import Method
 
 MEASURES = ("ACC", "NMI", "ARI")
+# What k-means' scalings are called here.
+NAMES = {"k-means, none": "k-means, raw", "k-means, block": "k-means, scaled"}
 
 OnlyMethod = Annotated[
     list[str] | None,
@@ -59,8 +61,8 @@ def compare(
     """Run other methods on your files beside Coterie, and show how far they agree.
 
     The methods are Coterie with its defaults and as published, k-means on all views side by side (raw, and scaled),
-    LSC on them and on each view, and MVSC-B. All tables are read into memory first. Agreement is the adjusted Rand
-    index: 1 is the same clusters, 0 is chance.
+    LSC on them and on each view, and MVSC-B; `--method` takes others too. All tables are read into memory first.
+    Agreement is the adjusted Rand index: 1 is the same clusters, 0 is chance.
 
     Examples:
 
@@ -72,7 +74,7 @@ def compare(
     opened = open_files(views, id_column)
     check_outputs([labels], [], opened.files.values())
     known = read_target(target, id_column, opened)
-    chosen = choose_methods(list(opened.files), method or [])
+    chosen = choose_methods(list(opened.files), min(opened.n_rows, rows or opened.n_rows), method or [])
     drawn = draw(opened.n_rows, rows, seed)
     tables = {name: table[drawn] for name, table in opened.matched.items()}
     ids = None if opened.ids is None else opened.ids[drawn]
@@ -129,8 +131,7 @@ def run_methods(
     methods: list[Method], tables: dict[str, Any], k: int, seed: int, step: Callable[[int, str], None]
 ) -> dict[str, Outcome]:
     """Run methods one after the other; what one cannot do, others may."""
-    from coterie.bench.measure import warm_up
-    from coterie.bench.suites import make_estimator
+    from coterie.peers.registry import make_estimator, warm_up
 
     outcomes = {}
     for number, method in enumerate(methods):
@@ -147,28 +148,31 @@ def run_methods(
 
 
 def all_methods(views: list[str]) -> list[Method]:
-    """Return the methods, by name."""
-    from coterie.bench.suites import CONCAT_LSC, COTERIE, MVSCB, PUBLISHED, Method
+    """Return the methods under their names here, those that take one view on each of several."""
+    from coterie.peers.registry import METHODS
 
-    alone = [Method(f"LSC, {name} alone", "LSC", {"view": name}) for name in views] if len(views) > 1 else []
-    return [
-        COTERIE,
-        PUBLISHED,
-        Method("k-means, raw", "ConcatKMeans", {"scaling": "none"}),
-        Method("k-means, scaled", "ConcatKMeans", {"scaling": "block"}),
-        CONCAT_LSC,
-        MVSCB,
-        *alone,
-    ]
+    found = []
+    for method in METHODS.values():
+        if not method.one_view:
+            found.append(replace(method, name=NAMES.get(method.name, method.name)))
+        elif len(views) > 1:
+            found += [method.on(view, f"{method.name}, {view} alone") for view in views]
+    return found
 
 
-def choose_methods(views: list[str], asked: list[str]) -> list[Method]:
-    """Return the methods that were asked for; all where none was."""
+def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Method]:
+    """Return the methods that were asked for; where none was, those that bear so many rows."""
     methods = {method.name: method for method in all_methods(views)}
     unknown = [name for name in asked if name not in methods]
     if unknown:
         raise ValueError(f"There is no method {unknown[0]!r}. There are: {'; '.join(methods)}.")
-    return [methods[name] for name in asked or methods]
+    if asked:
+        return [methods[name] for name in asked]
+    usual = [method for method in methods.values() if method.unasked]
+    slow = [method.name for method in usual if not method.bears(n_rows)]
+    if slow:
+        complain("warning", f"Left out, because {n_rows:,} rows would take them long: {', '.join(slow)}. See --rows.")
+    return [method for method in usual if method.bears(n_rows)]
 
 
 def draw(n_rows: int, wanted: int | None, seed: int) -> Any:

@@ -59,8 +59,10 @@ def pick_view(owner: str, views: Views, chosen: str | int | None) -> View:
     raise AssertionError  # refuse always raises
 
 
-def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32) -> Table:
+def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32, n_clusters: int = 8) -> Table:
     """Return all rows of a view, scaled, with dense views centred (which no distance notices).
+
+    With ``scaling="auto"`` they are prepared as by default, for ``n_clusters`` clusters.
 
     A row that lacks the view stands at its mean; in a sparse view it is empty.
     """
@@ -68,7 +70,9 @@ def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32) -
     with np.errstate(invalid="ignore"):  # a sum that is not finite is what we look for
         sums = np.asarray(block.data.sum(axis=1, dtype=np.float64)).ravel()  # (n,)
     check_finite(view.name, sums, block.present, np.arange(len(sums)))
-    rows = prepare(block.known(), scaling=scaling, metric="euclidean", dtype=dtype)(block.data)  # (n, d)
+    metric = "auto" if scaling == "auto" else "euclidean"
+    steps = prepare(block.known(), scaling=scaling, metric=metric, n_clusters=n_clusters, dtype=dtype)
+    rows = steps(block.data)  # (n, d)
     if block.present is not None and not sparse.issparse(rows):
         rows[~block.present] = 0
     return rows

@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from coterie.peers._common import Peer, prepared_table, side_by_side
 from coterie.validation import check_choice, check_int
 
-SCALINGS = ("none", "block", "half", "standard")
+SCALINGS = ("none", "block", "half", "standard", "auto")
 
 
 class ConcatKMeans(Peer):
@@ -19,10 +19,10 @@ class ConcatKMeans(Peer):
     ----------
     n_clusters : int, default=8
         Number of clusters, k.
-    scaling : "none", "block", "half" or "standard", default="none"
+    scaling : "none", "block", "half", "standard" or "auto", default="none"
         What is done to each view first: nothing; centring and unit mean squared norm; that after
         dividing every column by the root of its standard deviation; or by the standard deviation
-        itself.
+        itself. "auto" prepares every view as :class:`coterie.GuidedCoTraining` does by default.
     n_init : int, default=10
         Restarts.
     random_state : int, RandomState or None, default=None
@@ -60,7 +60,7 @@ class ConcatKMeans(Peer):
         check_choice("ConcatKMeans", "scaling", self.scaling, SCALINGS)
         check_int("ConcatKMeans", "n_init", self.n_init, low=1)
         views = self._read_views(X)
-        table = side_by_side([prepared_table(view, self.scaling) for view in views])
+        table = side_by_side([prepared_table(view, self.scaling, n_clusters=self.n_clusters) for view in views])
         model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
         self.labels_ = model.fit_predict(table)
         self.cluster_centers_ = model.cluster_centers_

@@ -1,0 +1,139 @@
+"""How well, and at what cost, n_clusters="auto" finds the number of clusters."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import DATA, MissingDataError, load_data
+from benchmarks.measure import machine, source_hash, versions
+from benchmarks.records import Record, append_record, read_records
+from benchmarks.tables import Table
+from coterie.datasets import MultiViewData, make_views
+from coterie.peers.registry import warm_up
+
+REAL = ("digits", "uci", "usps", "mnist", "bbcsport", "citeseer", "reuters_1200", "reuters_600", "scene15")
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "blobs": ("Blobs in three views", {}),
+    "one_view": ("Blobs in one view", {"n_columns": 14}),
+    "noisy": ("Blobs, and a view of noise", {"n_columns": (12, 12, 12), "n_noise": 1}),
+    "gappy": ("Blobs, 20 % of (row, view) pairs missing", {"n_columns": (12, 12, 12), "missing": 0.2}),
+    "rings": ("Rings in three views", {"shape": "rings", "separation": 8.0}),
+}
+COUNTS = {"blobs": range(2, 31), "one_view": range(2, 31, 4), "noisy": range(2, 31, 4), "gappy": range(2, 31, 4)}
+RINGS = (2, 3, 4, 6)
+ROWS = 1200
+
+
+@dataclass(frozen=True)
+class Question:
+    """A data set whose clusters are to be counted."""
+
+    data: str
+    load: Callable[[Any], MultiViewData]  # from the data folder
+
+
+def questions(names: Sequence[str] = ()) -> list[Question]:
+    """Return what is asked: synthetic sets with 2 to 30 clusters far apart, and real ones.
+
+    Examples
+    --------
+    >>> [question.data for question in questions(["rings"])]
+    ['rings_2', 'rings_3', 'rings_4', 'rings_6']
+    """
+    made = [
+        Question(f"{kind}_{k}", partial(synthetic, k, settings))
+        for kind, (_, settings) in KINDS.items()
+        for k in COUNTS.get(kind, RINGS)
+    ]
+    real = [Question(name, partial(load_data, name)) for name in REAL]
+    found = [*made, *real]
+    return [question for question in found if not names or kind_of(question.data) in names]
+
+
+def synthetic(k: int, settings: dict[str, Any], home: Any = None) -> MultiViewData:
+    """Return clusters that are well apart; they need no data folder."""
+    return make_views(ROWS, k, random_state=k, **{"separation": 7.0, **settings})
+
+
+def kind_of(data: str) -> str:
+    """Return the row of the table that a data set belongs to.
+
+    Examples
+    --------
+    >>> kind_of("blobs_12"), kind_of("reuters_1200")
+    ('blobs', 'reuters_1200')
+    """
+    return data if data in DATA else data.rpartition("_")[0]
+
+
+def choose_all(
+    results: str | os.PathLike[str], seeds: Iterable[int], *, names: Sequence[str] = (), data_home: Any = None
+) -> int:
+    """Ask every question with every seed that the results do not hold yet; return how many were asked."""
+    results = Path(results)
+    known = {(record["data"], record["seed"]) for record in read_records(results)}
+    asked = 0
+    for question in questions(names):
+        todo = [seed for seed in seeds if (question.data, seed) not in known]
+        if not todo:
+            continue
+        try:
+            data = question.load(data_home)
+        except MissingDataError:
+            continue
+        for seed in todo:
+            append_record(results, choose(question.data, data, seed))
+            asked += 1
+    return asked
+
+
+def choose(name: str, data: MultiViewData, seed: int) -> Record:
+    """Let a fit choose the number of clusters, and return what it chose and what that cost."""
+    from coterie import GuidedCoTraining
+
+    warm_up("GuidedCoTraining")
+    assert data.target is not None
+    model = GuidedCoTraining("auto", random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "not clear" is in the record
+        model.fit(data.views)
+    found, timings = model.k_suggestion_, model.timings_
+    return {
+        "method": "Coterie",
+        "data": name,
+        "seed": seed,
+        "k": len(np.unique(data.target)),
+        "top": list(found.top(3)),
+        "clear": found.is_clear,
+        "strength": round(found.strength, 3),
+        "seconds": round(timings["n_clusters"], 3),
+        "fit_seconds": round(timings["total"] - timings["n_clusters"], 3),
+        "settings": {"n_clusters": "auto"},
+        "versions": versions(),
+        "machine": machine(),
+        "code": {"source": source_hash()},
+    }
+
+
+def choosing_table(records: Sequence[Record]) -> Table:
+    """Return kinds of data by how often the number was found, and the cost in fits."""
+    rows = []
+    for kind in dict.fromkeys(kind_of(record["data"]) for record in records):
+        own = [record for record in records if kind_of(record["data"]) == kind]
+        counts = sorted({record["k"] for record in own})
+        first = sum(record["top"][0] == record["k"] for record in own)
+        among = sum(record["k"] in record["top"] for record in own)
+        cost = np.median([record["seconds"] / record["fit_seconds"] for record in own])
+        title = KINDS[kind][0] if kind in KINDS else DATA[kind].title
+        clusters = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        rows.append((title, clusters, str(len(own)), str(first), str(among), f"{cost:.1f}"))
+    header = ("data", "clusters", "runs", "first suggestion right", "among the first three", "cost in fits")
+    return Table("How often the number of clusters is found", header, tuple(rows))

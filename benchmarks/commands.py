@@ -1,0 +1,394 @@
+"""The commands of ``python -m benchmarks``: measure methods on data sets, and make tables of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.choosing import choose_all, choosing_table
+from benchmarks.cluster_table import cluster_table
+from benchmarks.data import UNEQUAL
+from benchmarks.figure import landmarks_figure
+from benchmarks.gpu_table import gpu_table, read_lines
+from benchmarks.out_of_core_table import out_of_core_table
+from benchmarks.records import read_records
+from benchmarks.runner import Summary, run_all
+from benchmarks.speed import FULL, PARTS, QUICK, run_speed
+from benchmarks.speed_tables import speed_tables
+from benchmarks.steadiness import compare_all, steadiness_table
+from benchmarks.suites import plan
+from benchmarks.tables import latex as as_latex
+from benchmarks.tables import rewrite_tables, tables_of
+from benchmarks.unequal import is_small
+from coterie.files import write_text
+
+app = typer.Typer(
+    name="benchmarks",
+    help="Measure methods on data sets; stop at any time, and start again to go on.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+QUICK_ROWS = 500
+QUICK_SEEDS = 2
+
+DataHome = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the data sets. Default: the environment variable COTERIE_DATA, else the cache."),
+]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs per method and data set: seeds 0, 1, ...")]
+OnlyData = Annotated[list[str] | None, typer.Option(help="Only this data set; may be given several times.")]
+OnlyMethod = Annotated[list[str] | None, typer.Option(help="Only this method; may be given several times.")]
+Results = Annotated[Path, typer.Option(help="Folder of the results, a file of JSON lines per suite.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time. More than 1 disturbs the times.")]
+Changed = Annotated[bool, typer.Option(help="Measure anew what the results hold from other code.")]
+Quick = Annotated[
+    bool,
+    typer.Option(help=f"{QUICK_ROWS} rows and {QUICK_SEEDS} seeds, in a file of their own: a rehearsal."),
+]
+
+RESULTS = Path("benchmarks/results")
+SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
+
+
+@app.command()
+def paper(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Run every method of the paper's Tables 2 and 3, and show ours beside the paper's.
+
+    Examples:
+
+    * `python -m benchmarks paper --quick` rehearses in minutes.
+
+    * `python -m benchmarks paper --only-data uci --seeds 3` runs one data set.
+
+    * `python -m benchmarks paper --only-method Coterie --only-method MVSC-B` compares two methods.
+    """
+    run_suite("paper", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def leaderboard(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Compare what one could choose today, also on views that are weak, noisy, missing or badly scaled.
+
+    Examples:
+
+    * `python -m benchmarks leaderboard --only-data weak --only-data noise` needs no files.
+
+    * `python -m benchmarks leaderboard --data-home ~/data --jobs 2` is quicker; its times are not to be
+    trusted.
+    """
+    run_suite("leaderboard", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def robustness(
+    data_home: DataHome = None,
+    seeds: Seeds = 10,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Add one to three views of pure noise to real data, or take 30 % and 50 % of the (row, view) pairs away.
+
+    Examples:
+
+    * `python -m benchmarks robustness --only-data digits --only-data digits_noise3` needs no files.
+    """
+    run_suite("robustness", data_home, seeds, only_data, only_method, results, jobs, quick)
+
+
+@app.command()
+def unequal(
+    data_home: DataHome = None,
+    seeds: Seeds = 3,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Annotated[bool, typer.Option(help="One seed, and the small sets, in a file of their own.")] = False,
+    changed: Changed = False,
+) -> None:
+    """Compare methods where clusters are of unequal size, or columns are many and noisy.
+
+    Examples:
+
+    * `python -m benchmarks unequal --quick --only-method Coterie` takes minutes.
+
+    * `python -m benchmarks unequal --only-data white_896 --only-data correlated_896` needs no files.
+
+    * `python -m benchmarks unequal --changed` measures anew what was measured with other code.
+    """
+
+    if quick:
+        seeds, only_data = 1, only_data or [name for name in UNEQUAL if is_small(name)]
+    file = results / ("unequal-quick.jsonl" if quick else "unequal.jsonl")
+    measure_suite("unequal", file, range(seeds), data_home, only_data, only_method, jobs, changed=changed)
+
+
+@app.command("choosing-k")
+def choosing_k(
+    data_home: DataHome = None,
+    seeds: Seeds = 5,
+    only_data: OnlyData = None,
+    results: Results = RESULTS,
+) -> None:
+    """Let fits choose the number of clusters, and show how often they are right and what it costs.
+
+    Examples:
+
+    * `python -m benchmarks choosing-k --only-data rings --seeds 1` needs no files.
+    """
+
+    file = results / "choosing_k.jsonl"
+    asked = choose_all(file, range(seeds), names=only_data or (), data_home=data_home)
+    records = read_records(file)
+    must_hold(records)
+    show(choosing_table(records))
+    typer.echo(f"{asked} measured: {file}")
+
+
+@app.command()
+def steadiness(
+    data_home: DataHome = None,
+    seeds: Annotated[int, typer.Option(min=2, help="Fits per data set: seeds 0, 1, ...")] = 4,
+    only_data: OnlyData = None,
+    results: Results = RESULTS,
+) -> None:
+    """Compare fits with different seeds, and what each of them says about its own stability.
+
+    Examples:
+
+    * `python -m benchmarks steadiness --only-data digits --seeds 2` needs no files.
+    """
+
+    file = results / "steadiness.jsonl"
+    new = compare_all(file, seeds, names=only_data or (), data_home=data_home)
+    records = read_records(file)
+    must_hold(records)
+    show(steadiness_table(records))
+    typer.echo(f"{new} data sets measured: {file}")
+
+
+@app.command()
+def landmarks(
+    data_home: DataHome = None,
+    seeds: Seeds = 3,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    quick: Quick = False,
+) -> None:
+    """Measure with 100 to 1,000 landmarks, and draw ACC and NMI against them.
+
+    Examples:
+
+    * `python -m benchmarks landmarks --only-data uci --seeds 1` takes about a minute.
+    """
+    # A landmark is a row, so a rehearsal needs at least as many rows as the most landmarks.
+    rows = 1000 if quick else None
+    run_suite("landmarks", data_home, seeds, only_data, only_method, results, jobs, quick, rows)
+
+
+@app.command()
+def speed(
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this part: mnist, rows, predict, peers, million, start, report; may be given several times."
+        ),
+    ] = None,
+    data_home: DataHome = None,
+    results: Results = RESULTS,
+    again: Annotated[
+        bool, typer.Option(help="Measure what the results hold too; tables show what was measured last.")
+    ] = False,
+    quick: Annotated[bool, typer.Option(help="Few rows, in a file of their own: a rehearsal without files.")] = False,
+) -> None:
+    """Time fits, predictions and new processes, in units of the one product that no fit can avoid.
+
+    Examples:
+
+    * `python -m benchmarks speed --quick` rehearses in a minute or two.
+
+    * `python -m benchmarks speed --part mnist --part predict` needs MNIST alone.
+
+    * `python -m benchmarks speed --part rows --again` measures anew, after a change of the code.
+    """
+
+    file = results / ("speed-quick.jsonl" if quick else "speed.jsonl")
+    with stoppable(file):
+        try:
+            sizes = QUICK if quick else FULL
+            summary = run_speed(part or list(PARTS), file, data_home=data_home, sizes=sizes, again=again)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    for table in speed_tables(read_records(file)).values():
+        show(table)
+    report(summary, file)
+
+
+@app.command()
+def tables(
+    results: Results = RESULTS,
+    write: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files whose tables to rewrite. Default: README.md and docs/*.md."),
+    ] = None,
+    latex: Annotated[
+        Path | None,
+        typer.Option(help="Also write the tables in LaTeX, one file each, to this folder."),
+    ] = None,
+) -> None:
+    """Rewrite the tables of README and docs from the results, and draw the figure.
+
+    A table stands between `<!-- table:NAME -->` and `<!-- /table:NAME -->`.
+
+    Examples:
+
+    * `python -m benchmarks tables` rewrites README.md and docs/*.md.
+
+    * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
+    """
+
+    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
+    found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
+    chosen = read_records(results / "choosing_k.jsonl")
+    if chosen:
+        found["choosing_k"] = choosing_table(chosen)
+    measured = read_lines(results / "gpu.jsonl")
+    if measured:
+        found["gpu"] = gpu_table(measured)
+    stored = read_lines(results / "out_of_core.jsonl")
+    if stored:
+        found["out_of_core"] = out_of_core_table(stored)
+    spread = read_lines(results / "cluster.jsonl")
+    if spread:
+        found["cluster"] = cluster_table(spread)
+    steady = read_records(results / "steadiness.jsonl")
+    if steady:
+        found["steadiness"] = steadiness_table(steady)
+    if not found:
+        typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
+        raise typer.Exit(1)
+    targets = write or [path for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()]
+    changed = rewrite_tables(targets, found)
+    for name, table in found.items():
+        if latex is not None:
+            write_text(latex / f"{name}.tex", as_latex(table) + "\n")
+    curves = read_records(results / "landmarks.jsonl")
+    if curves:
+        for ending in ("png", "svg"):
+            landmarks_figure(curves, results / f"landmarks.{ending}")
+    typer.echo(f"{len(found)} tables: {', '.join(found)}.")
+    typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
+
+
+def run_suite(
+    suite: str,
+    data_home: Path | None,
+    seeds: int,
+    only_data: list[str] | None,
+    only_method: list[str] | None,
+    results: Path,
+    jobs: int,
+    quick: bool,
+    rows: int | None = None,
+) -> None:
+    """Run a suite, or a rehearsal of it."""
+    file = results / (f"{suite}-quick.jsonl" if quick else f"{suite}.jsonl")
+    numbers = range(min(seeds, QUICK_SEEDS) if quick else seeds)
+    rows = rows or (QUICK_ROWS if quick else None)
+    measure_suite(suite, file, numbers, data_home, only_data, only_method, jobs, rows=rows)
+
+
+def measure_suite(
+    suite: str,
+    file: Path,
+    seeds: range,
+    data_home: Path | None,
+    only_data: list[str] | None,
+    only_method: list[str] | None,
+    jobs: int,
+    *,
+    rows: int | None = None,
+    changed: bool = False,
+) -> None:
+    """Measure what the file does not hold, then show the suite's tables and what was left out."""
+
+    try:
+        runs = plan(suite, seeds, only_data=only_data or (), only_method=only_method or (), rows=rows)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    with stoppable(file):
+        summary = run_all(runs, file, data_home=data_home, jobs=jobs, changed=changed)
+    records = read_records(file)
+    for table in tables_of({suite: records}).values():
+        show(table)
+    if suite == "landmarks" and records:
+        typer.echo(f"Figure: {landmarks_figure(records, file.with_suffix('.png'))}")
+    report(summary, file)
+
+
+@contextmanager
+def stoppable(file: Path) -> Iterator[None]:
+    """Say how to go on if somebody stops what is being measured."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. What was measured is in {file}; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+
+
+def report(summary: Summary, file: Path) -> None:
+    """Say what was measured, what was left out and what failed."""
+    typer.echo(f"{summary.measured} measured, {summary.known} known before: {file}")
+    for reason in summary.missing.values():
+        typer.echo(f"Left out, {reason}", err=True)
+    for reason in summary.failed:
+        typer.echo(f"Failed: {reason}", err=True)
+    if summary.failed:
+        raise typer.Exit(1)
+    must_hold(range(summary.measured + summary.known))
+
+
+def must_hold(found: Sequence[object]) -> None:
+    """Say that there was nothing to measure, and end with an error."""
+    if not found:
+        typer.echo("There was nothing to measure: the data sets are not here. See --data-home.", err=True)
+        raise typer.Exit(1)
+
+
+def show(table) -> None:
+    """Print a table."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    shown = RichTable(title=table.caption, title_justify="left")
+    for number, heading in enumerate(table.header):
+        shown.add_column(heading, justify="right" if number else "left", no_wrap=number == 0)
+    for row in table.rows:
+        shown.add_row(*row)
+    Console().print(shown)

@@ -1,0 +1,93 @@
+"""What was measured on a GPU (``benchmarks/gpu.py``) -> a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import Table
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return a file's lines of JSON, none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def gpu_table(records: Iterable[Mapping[str, Any]]) -> Table:
+    """Return one line per measurement: what, how fast, and what bounds it."""
+    rows = []
+    for record in records:
+        say = SAYINGS.get(record["part"])
+        if say is not None:
+            rows.append(say(record))
+    return Table("Measured on a GPU", ("what", "measured", "beside it"), tuple(rows))
+
+
+def say_fit(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return a fit's time and its floor."""
+    columns = " + ".join(map(str, record.get("columns", (512, 256, 128))))
+    beside = f"ARI to the truth {record['ari_to_truth']:.3f}"
+    if "floor_s" in record:
+        beside = f"floor {1000 * record['floor_s']:.0f} ms; {beside}"
+    if "peak_GB" in record:
+        beside += f"; {record['peak_GB']:.0f} GB at most, {record['data_GB']:.0f} of them data"
+    return f"fit, {record['rows']:,} x ({columns}), {record['settings']}", f"{record['seconds']:.2f} s", beside
+
+
+def say_predict(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return how fast new rows are assigned."""
+    columns = " + ".join(map(str, record["columns"]))
+    return f"predict, ({columns}) columns, {record['settings']}", f"{record['rows_per_s'] / 1e6:.0f} M rows/s", ""
+
+
+def say_nearest(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return product and selection in one, beside the product alone."""
+    what = f"nearest, {record['rows']:,} x {record['columns']}, {record['landmarks']} landmarks"
+    figures = [
+        f"{precision}: {1000 * record[f'fused_{precision}_s']:.1f} ms" for precision in ("float32", "tf32")
+    ]  # product and selection
+    beside = [
+        f"{precision}: product alone {1000 * record[f'product_{precision}_s']:.1f} ms, same neighbours "
+        f"{record[f'same_neighbours_{precision}']:.4f}"
+        for precision in ("float32", "tf32")
+    ]
+    return what, "; ".join(figures), "; ".join([*beside, f"topk alone {1000 * record['topk_alone_s']:.0f} ms"])
+
+
+def say_agreement(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return how alike a GPU's labels and a CPU's are."""
+    return (
+        f"{record['data']}, {record['rows']:,} rows, {record['settings']}",
+        f"{record['float32_s']:.2f} s",
+        f"ARI to a CPU's labels: float32 {record['float32_ari_to_cpu']:.4f}, tf32 {record['tf32_ari_to_cpu']:.4f}; "
+        f"ACC {record['float32_acc']:.3f} (CPU {record['cpu_acc']:.3f})",
+    )
+
+
+def say_streaming(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return how fast rows come from host memory while they are worked on."""
+    columns = " + ".join(map(str, record["columns"]))
+    what = f"rows from {record['memory']} host memory, {record['rows']:,} x ({columns}), {record['dtype']}"
+    return what, f"{record['GB_s']:.0f} GB/s", f"{100 * record['share_of_bus']:.0f}% of the bus"
+
+
+def say_ceilings(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the card's own rates."""
+    return (
+        f"{record['gpu']}: its own rates",
+        f"copy {record['copy_TB_s']:.1f} TB/s, bus {record['bus_GB_s']:.0f} GB/s",
+        f"product {record['product_float32_TF_s']:.0f} TF/s in float32, {record['product_tf32_TF_s']:.0f} in tf32",
+    )
+
+
+SAYINGS = {
+    "million": say_fit,
+    "hundred": say_fit,
+    "predict": say_predict,
+    "nearest": say_nearest,
+    "agreement": say_agreement,
+    "streaming": say_streaming,
+    "ceilings": say_ceilings,
+}

@@ -1,0 +1,87 @@
+"""Results as data: a file of JSON lines that can be cut off anywhere and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from benchmarks.suites import settings_hash
+
+Record = dict[str, Any]
+
+
+def record_key(record: Record) -> tuple[str, str, int, str]:
+    """Return what tells a record from all others; see :meth:`benchmarks.Run.key`."""
+    return (
+        record["method"],
+        record["data"],
+        record["seed"],
+        settings_hash(record["settings"]),
+    )
+
+
+def read_records(path: str | os.PathLike[str]) -> list[Record]:
+    """Return the records of a file, in order; a last line that was cut off is not one.
+
+    Raises
+    ------
+    ValueError
+        If a line is not a record; the message names it.
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    records = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            record_key(record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}, line {number} is not a record ({error}). Remove it.") from error
+        records.append(record)
+    return records
+
+
+def append_record(path: str | os.PathLike[str], record: Record) -> None:
+    """Add a record, all of it or nothing, also while others add theirs."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(record, sort_keys=True, default=str, allow_nan=False).encode() + b"\n"
+    with open(path, "a+b") as file, locked(file):
+        remove_torn_line(file)
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def remove_torn_line(file: BinaryIO) -> None:
+    """Cut off what stands behind the last end of line: somebody was stopped while writing it."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    file.truncate(file.read().rfind(b"\n") + 1)
+    file.seek(0, os.SEEK_END)
+
+
+@contextmanager
+def locked(file: BinaryIO) -> Iterator[None]:
+    """Keep other writers out, where the system can."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,152 @@
+"""What the command line costs: fit and predict from parquet files, beside the Python API on arrays read from them.
+
+    python -m benchmarks.scripts.cli [--rows 1000000] [--columns 16 8] [--rounds 2] [--results FILE]
+
+Both ways run as processes of their own, by turns, and the best of the rounds counts. The command line's time is that
+of two whole processes, from start to end. The API's is that of reading the files to arrays, fit and predict in one
+process: ``ratio`` leaves out the start of Python, its imports and all writing; ``ratio_of_processes`` takes that
+process from start to end. Both read the files for the fit and again for predict. ``cpu`` is the same in seconds of the
+cores' time (for the API of the whole process), which other work on the machine disturbs less.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import machine, versions
+from coterie.datasets import iterate_views
+
+K = 10
+OURS = ("fit", "predict")
+THEIRS = ("read", "fit", "read_again", "predict")
+
+API = """
+import json, sys, time
+import numpy as np
+import pyarrow.parquet as pq
+from coterie import GuidedCoTraining
+
+names, k = ("a", "b"), int(sys.argv[1])
+
+def read():
+    return {name: np.column_stack([column.to_numpy() for column in pq.read_table(f"{name}.parquet").columns])
+            for name in names}
+
+times = {}
+started = time.perf_counter()
+views = read()
+times["read"] = time.perf_counter() - started
+started = time.perf_counter()
+model = GuidedCoTraining(k, random_state=0).fit(views)
+times["fit"] = time.perf_counter() - started
+del views
+started = time.perf_counter()
+views = read()
+times["read_again"] = time.perf_counter() - started
+started = time.perf_counter()
+labels = model.predict(views)
+times["predict"] = time.perf_counter() - started
+np.save("api.npy", labels)
+print(json.dumps(times))
+"""
+
+
+def write_files(folder, n_rows, n_columns):
+    """Write two views to parquet, as float32, in row groups of 100,000 rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts = list(iterate_views(n_rows, K, n_columns=tuple(n_columns), separation=5, random_state=0))
+    for name, view in zip("ab", parts[0].views, strict=True):
+        values = np.concatenate([part.views[view] for part in parts])  # (n, d)
+        columns = {f"{name}{i}": np.ascontiguousarray(values[:, i]) for i in range(values.shape[1])}
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=100_000)
+
+
+def run(command, folder):
+    """Return the seconds of a process, those of its cores, and what it printed."""
+    before, started = core_seconds(), time.perf_counter()
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    return time.perf_counter() - started, core_seconds() - before, json.loads(done.stdout)
+
+
+def core_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def command_line(folder):
+    coterie = [sys.executable, "-m", "coterie"]
+    files = ["a.parquet", "b.parquet"]
+    fit = [*coterie, "fit", *files, "-k", str(K), "--labels", "fit.parquet", "--model", "m.coterie", "--json"]
+    predict = [*coterie, "predict", "m.coterie", *files, "--labels", "new.npy", "--json"]
+    fit_seconds, fit_cpu, fit_said = run(fit, folder)
+    predict_seconds, predict_cpu, predict_said = run(predict, folder)
+    return {
+        "fit": fit_seconds,
+        "predict": predict_seconds,
+        "inside_fit": fit_said["seconds"],
+        "inside_predict": predict_said["seconds"],
+        "cpu": fit_cpu + predict_cpu,
+    }
+
+
+def api(folder):
+    seconds, cpu, said = run([sys.executable, "-c", API, str(K)], folder)
+    return {**said, "process": seconds, "cpu": cpu}
+
+
+def total(found, parts):
+    return sum(found[part] for part in parts)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, nargs=2, default=[16, 8])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=Path("benchmarks/results/cli.jsonl"))
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, asked.rows, asked.columns)
+        ours, theirs = [], []
+        for _ in range(asked.rounds):
+            ours.append(command_line(folder))
+            theirs.append(api(folder))
+        same = float(np.mean(np.load(folder / "new.npy") == np.load(folder / "api.npy")))
+        size = sum(file.stat().st_size for file in folder.glob("[ab].parquet"))
+    line = min(ours, key=lambda found: total(found, OURS))
+    arrays = min(theirs, key=lambda found: total(found, THEIRS))
+    record = {
+        "rows": asked.rows,
+        "columns": asked.columns,
+        "clusters": K,
+        "megabytes": round(size / 1e6, 1),
+        "command_line": {part: round(value, 3) for part, value in line.items()},
+        "api": {part: round(value, 3) for part, value in arrays.items()},
+        "ratio": round(total(line, OURS) / total(arrays, THEIRS), 3),
+        "ratio_of_processes": round(total(line, OURS) / arrays["process"], 3),
+        "same_labels": same,
+        "ratio_of_cpu": round(min(run["cpu"] for run in ours) / min(run["cpu"] for run in theirs), 3),
+        "ratio_by_round": [round(total(a, OURS) / total(b, THEIRS), 3) for a, b in zip(ours, theirs, strict=True)],
+        "load": [round(value, 1) for value in os.getloadavg()],
+        "machine": machine(),
+        "versions": versions(),
+    }
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    with open(asked.results, "a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+    print(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()

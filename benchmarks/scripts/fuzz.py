@@ -1,0 +1,249 @@
+"""Damaged files of every format by the thousand: each must be read, or refused in one clear line.
+
+    python -m benchmarks.scripts.fuzz --cases 12000 --processes 2
+    python -m benchmarks.scripts.fuzz --kinds mat5 --only 4711
+
+Case number i of a kind and a seed is always the same file. Files are read in processes that live on from file to file
+and are watched from outside. A finding is any other error, a process that dies, one that takes more than twenty seconds
+of processor time (or ten minutes in all) over a file, and memory that grows by more than 256 MiB: all files are small.
+Its number is printed, and ``--only NUMBER`` repeats it. The results are one line of benchmarks/results/fuzz.jsonl for
+each kind.
+"""
+
+import argparse
+import gc
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from itertools import pairwise
+from multiprocessing import connection, get_context
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from benchmarks.measure import machine, source_hash
+from benchmarks.records import append_record
+from coterie import __version__
+
+HERE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from mutate_files import KINDS, make_case, place_file, try_file  # noqa: E402
+
+CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
+GROWTH_LIMIT = 256 << 20
+ADDRESS_SPACE = 4 << 30  # more than a process has when it begins
+GOOD = ("read", "refused")
+processes = get_context("fork")
+
+
+def case(kind, seeds, seed, number):
+    """Return what was done to a file, and the file."""
+    return make_case(kind, seeds, np.random.default_rng([seed, list(KINDS).index(kind), number]))
+
+
+def memory(entry):
+    """Return the memory of this process as the system has it: VmRSS now, VmHWM at most."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(entry):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def look_at(kind, seeds, seed, number, folder):
+    """Return what became of a case: damage, outcome, details, seconds and growth of memory."""
+    done, file = case(kind, seeds, seed, number)
+    inside = folder / str(number)  # a new name each time: HDF5 knows files by theirs
+    inside.mkdir()
+    path = place_file(file, inside)
+    Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
+    before, started = memory("VmRSS"), time.perf_counter()
+    try:
+        found, details = try_file(kind, path), ""
+    except Exception as error:
+        found = "memory" if isinstance(error, MemoryError) else "error"
+        details = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
+    seconds, growth = time.perf_counter() - started, memory("VmHWM") - before
+    shutil.rmtree(inside)
+    if growth > GROWTH_LIMIT:
+        found, details = "memory", f"{growth >> 20} MiB"
+    return done, found, details, seconds, growth
+
+
+def work(kind, seeds, seed, numbers, pipe):
+    """Look at cases, one after the other; runs in a process of its own."""
+    limit = psutil.Process().memory_info().vms + ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries complain of what they meet
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+        os.chdir(name)  # a mutant may name files to write
+        for i, good in enumerate(seeds):  # what is imported and compiled meanwhile is no file's fault
+            try_file(kind, place_file(good, Path(name) / f"good{i}"))
+        pipe.send(None)
+        for number in numbers:
+            pipe.send((number, look_at(kind, seeds, seed, number, Path(name))))
+            if number % 100 == 0:
+                gc.collect()
+
+
+class Worker:
+    """A process that reads files, and what is known of it from outside."""
+
+    def __init__(self, kind, seeds, seed, numbers):
+        self.numbers = numbers
+        self.at = numbers[0]  # the case that it is at
+        self.is_ready = False
+        self.pipe, theirs = processes.Pipe(duplex=False)
+        self.process = processes.Process(target=work, args=(kind, seeds, seed, numbers, theirs))
+        self.process.start()
+        theirs.close()
+        self._mark()
+
+    def _mark(self):
+        self.since, self.cpu = time.monotonic(), self._processor_time()
+
+    def _processor_time(self):
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return self.cpu
+        return times.user + times.system
+
+    def receive(self):
+        """Return a case that is done, None where the process is no more, and nothing where it is ready to begin."""
+        try:
+            result = self.pipe.recv()
+        except EOFError:
+            return None
+        self._mark()
+        if result is None:
+            self.is_ready = True
+            return ()
+        self.at = result[0] + 1
+        return result
+
+    def hangs(self):
+        """Whether a case takes too long."""
+        too_long = time.monotonic() - self.since > WALL_LIMIT or self._processor_time() - self.cpu > CPU_LIMIT
+        return self.is_ready and too_long
+
+    def end(self):
+        """Stop the process and return its exit code."""
+        if self.process.is_alive() and self.hangs():
+            self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        return self.process.exitcode
+
+
+def campaign(kind, seed, cases, n_processes, keep):
+    """Look at all cases of a kind; return their outcomes."""
+    seeds = KINDS[kind].seeds()
+    tally = Tally(kind, seeds, seed, keep)
+    bounds = np.linspace(0, cases, n_processes + 1).astype(int)
+    workers = [Worker(kind, seeds, seed, range(a, b)) for a, b in pairwise(bounds.tolist()) if a < b]
+    while workers:
+        ready = connection.wait([worker.pipe for worker in workers], timeout=1)
+        for worker in list(workers):
+            over = None
+            if worker.pipe in ready:
+                result = worker.receive()
+                if result is not None:
+                    if result:
+                        tally.add(*result)
+                    continue
+                over = "crash"
+            elif worker.hangs():
+                over = "hang"
+            if over is None:
+                continue
+            code = worker.end()
+            workers.remove(worker)
+            if worker.at in worker.numbers:  # it did not come to its end
+                tally.add(worker.at, ("?", over, f"exit code {code}", 0.0, 0))
+                rest = range(worker.at + 1, worker.numbers.stop)
+                if rest:
+                    workers.append(Worker(kind, seeds, seed, rest))
+    return tally
+
+
+class Tally:
+    """What was found of a kind."""
+
+    def __init__(self, kind, seeds, seed, keep):
+        self.kind, self.seeds, self.seed, self.keep = kind, seeds, seed, keep
+        self.outcomes, self.damage = Counter(), Counter()
+        self.slowest = self.growth = 0
+        self.findings = []
+
+    def add(self, number, result):
+        done, found, details, seconds, growth = result
+        self.outcomes[found] += 1
+        self.damage[done] += 1
+        self.slowest, self.growth = max(self.slowest, seconds), max(self.growth, growth)
+        if found not in GOOD:
+            self.findings.append([number, found, details.splitlines()[0][:200] if details else ""])
+            print(self.kind, number, found, details[:3000], flush=True)
+            if self.keep is not None:
+                place_file(case(self.kind, self.seeds, self.seed, number)[1], self.keep / self.kind / str(number))
+
+    def record(self, cases, seconds):
+        return {
+            "target": self.kind,
+            "cases": cases,
+            "seed": self.seed,
+            "outcomes": dict(sorted(self.outcomes.items())),
+            "damage": dict(sorted(self.damage.items())),
+            "findings": self.findings,
+            "slowest_s": round(self.slowest, 2),
+            "peak_growth_mib": round(self.growth / (1 << 20), 1),
+            "seconds": round(seconds, 1),
+            "code": {"version": __version__, "source": source_hash()},
+            "machine": machine(),
+        }
+
+
+def repeat(kind, seed, number):
+    """Look at one case in this process, and let its error out."""
+    done, file = case(kind, KINDS[kind].seeds(), seed, number)
+    path = place_file(file, Path(tempfile.mkdtemp()))
+    print(done, path, flush=True)
+    print(try_file(kind, path))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--cases", type=int, default=12_000, help="files of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="a folder for files that are findings")
+    parser.add_argument("--only", type=int, help="repeat one case of one kind, and let its error out")
+    parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
+    args = parser.parse_args()
+    if args.only is not None:
+        repeat(args.kinds[0], args.seed, args.only)
+        return
+    count = 0
+    for kind in args.kinds:
+        started = time.perf_counter()
+        tally = campaign(kind, args.seed, args.cases, args.processes, args.keep)
+        count += len(tally.findings)
+        record = tally.record(args.cases, time.perf_counter() - started)
+        print(
+            {name: record[name] for name in ("target", "cases", "outcomes", "slowest_s", "peak_growth_mib", "seconds")}
+        )
+        if not args.dry:
+            append_record(HERE / "results" / "fuzz.jsonl", record)
+    sys.exit(bool(count))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""An hour of fits, predictions, saves and loads of varying size: memory must not grow.
+
+    python -m benchmarks.scripts.long_run --minutes 60
+
+Forty fits of unlike size, type and setting are repeated, always the same ones in the same order. After every round the
+garbage is collected, freed memory is given back to the system, and two numbers are written down: the process's resident
+memory, and what was asked of malloc and not freed yet. What is lost in a fit grows both by the same amount every round;
+what malloc keeps for later, and holes between blocks, grow the first of them, and less and less. So the second half of
+the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump does not sway. Sizes
+at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is filled first.
+Labels must be those of the first round, every time. The result is one line of benchmarks/results/long_run.jsonl.
+"""
+
+import argparse
+import ctypes
+import gc
+import re
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import psutil
+from scipy import sparse
+from scipy.stats import theilslopes
+
+import coterie
+from benchmarks.measure import machine, source_hash
+from benchmarks.records import append_record
+from coterie import GuidedCoTraining
+from coterie.datasets import make_views
+from coterie.kernels import _numba
+
+HERE = Path(__file__).resolve().parents[1]
+LENGTH = 40  # fits in a round
+ALLOWED = {"resident_mb": 0.03, "in_use_mb": 0.01}  # growth in an hour, as a share of the last sample
+
+SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
+
+
+def fits_of_a_round():
+    """Return the sizes, settings and kinds of rows of the fits that are repeated."""
+    rng = np.random.default_rng(0)
+    fits = []
+    for number in range(LENGTH):
+        size = {
+            "n": int(rng.integers(100, 3000)),
+            "k": int(rng.integers(2, 11)),
+            "widths": rng.integers(2, 60, size=rng.integers(1, 4)).tolist(),
+            "n_landmarks": int(rng.integers(50, 400)),
+        }
+        fits.append((size, SETTINGS[number % len(SETTINGS)], number // len(SETTINGS)))
+    return fits
+
+
+def one_cycle(size, more, kind, seed, folder):
+    """Fit rows of some size and kind, predict, save, load and predict again; return the labels."""
+    n, k = size["n"], size["k"]
+    data = make_views(n, k, n_columns=size["widths"], random_state=seed)
+    views = {name: KINDS[(kind + v) % len(KINDS)](view) for v, (name, view) in enumerate(data.views.items())}
+    model = GuidedCoTraining(k, n_landmarks=min(n, size["n_landmarks"]), n_init=2, random_state=0, **more).fit(views)
+    again = coterie.load(coterie.save(model, folder / "model.coterie")).predict(views)
+    if not (again == model.labels_).all():
+        raise AssertionError("A loaded model predicts other labels.")
+    return model.labels_
+
+
+def one_round(fits, folder):
+    """Return the labels of all fits, as bytes."""
+    return b"".join(one_cycle(*fit, number, folder).tobytes() for number, fit in enumerate(fits))
+
+
+KINDS = (
+    lambda view: view.astype(np.float32),
+    lambda view: view.astype(np.float64),
+    lambda view: view.astype(np.float16),
+    lambda view: sparse.csr_array(np.where(view > 0.5, view, 0)),
+)
+
+
+def fill_small_blocks():
+    """Let NumPy store as many small blocks of every size as it keeps."""
+    blocks = [np.empty(size, dtype=np.uint8) for size in range(1, 1025) for _ in range(8)]
+    blocks.clear()
+
+
+def malloc_in_use(folder):
+    """Return the megabytes that were asked for and not freed yet: what malloc keeps for later is not among them."""
+    libc = ctypes.CDLL("libc.so.6")
+    libc.fopen.restype = ctypes.c_void_p
+    path = folder / "malloc.xml"
+    file = ctypes.c_void_p(libc.fopen(str(path).encode(), b"w"))
+    libc.malloc_info(0, file)
+    libc.fclose(file)
+    whole = path.read_text().rpartition("</heap>")[2]  # the sums over all of malloc's arenas
+
+    def size(kind):
+        return int(re.search(rf'type="{kind}"[^/]*size="(\d+)"', whole)[1])
+
+    return round((size("current") - size("fast") - size("rest") + size("mmap")) / 2**20, 3)
+
+
+def sample(started, rounds, folder):
+    """Return what is in use, once all that can be given back is given back."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return {
+        "minutes": round((time.perf_counter() - started) / 60, 2),
+        "rounds": rounds,
+        "resident_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
+        "in_use_mb": malloc_in_use(folder),
+        "threads": threading.active_count(),
+        "compiled": sum(len(getattr(kernel, "signatures", ())) for kernel in vars(_numba).values()),
+        "objects": len(gc.get_objects()),
+    }
+
+
+def growth_an_hour(samples, name):
+    """Return how much a number grows in an hour, by the median slope between any two samples."""
+    minutes, values = (np.array([line[key] for line in samples]) for key in ("minutes", name))
+    return 60 * float(theilslopes(values, minutes).slope)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)  # rows drawn at random have twins, and pieces of their own
+    fill_small_blocks()
+    started = time.perf_counter()
+    fits, samples = fits_of_a_round(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        first = one_round(fits, folder)
+        while time.perf_counter() - started < 60 * args.minutes:
+            if one_round(fits, folder) != first:
+                raise AssertionError("A round gives other labels than the first.")
+            samples.append(sample(started, len(samples) + 2, folder))
+            print(samples[-1], flush=True)
+    judged = samples[len(samples) // 2 :]
+    growth = {key: growth_an_hour(judged, key) for key in ALLOWED}
+    share = {key: growth[key] / samples[-1][key] for key in ALLOWED}
+    record = {
+        "minutes": args.minutes,
+        "rounds": samples[-1]["rounds"],
+        "fits": samples[-1]["rounds"] * LENGTH,
+        "growth_mb_an_hour": {key: round(value, 3) for key, value in growth.items()},
+        "growth_share_an_hour": {key: round(value, 5) for key, value in share.items()},
+        "first_half_mb_an_hour": {key: round(growth_an_hour(samples[: -len(judged)], key), 3) for key in ALLOWED},
+        "flat": all(share[key] < ALLOWED[key] for key in ALLOWED),
+        "samples": samples,
+        "code": {"version": coterie.__version__, "source": source_hash()},
+        "machine": machine(),
+    }
+    print({key: value for key, value in record.items() if key != "samples"})
+    if not args.dry:
+        append_record(HERE / "results" / "long_run.jsonl", record)
+    sys.exit(not record["flat"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+"""Records -> tables: ours beside the paper's, cell by cell, in Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import DATA
+from benchmarks.records import Record
+from benchmarks.suites import SUITES, TROUBLES, settings_hash
+from coterie.files import write_text
+
+PAPER_METHODS = (
+    *(f"SC({v})" for v in range(1, 7)),
+    "ConcatLSC",
+    "MVSC-B",
+    "Guided co-training",
+    "Coterie",
+    "Exact 2016",
+)
+SYNTHETIC = ("weak", "scaled", "duplicated", "missing", "noise")
+SINGLE_VIEW = re.compile(r"SC\(\d+\)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure's mean and standard deviation over seeds."""
+
+    mean: float
+    sd: float
+    n_seeds: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns; the first column names the rows."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def paper_targets() -> dict[tuple[str, str, str], float]:
+    """Return the paper's figures by measure, method and data set.
+
+    Examples
+    --------
+    >>> paper_targets()["NMI", "MVSC-B", "UCI"]
+    0.893
+    """
+    text = Path(__file__).with_name("paper_targets.csv").read_text()
+    return {
+        (line["metric"], line["method"], column): float(value)
+        for line in csv.DictReader(text.splitlines())
+        for column, value in line.items()
+        if column not in ("metric", "method") and value
+    }
+
+
+def summarise(records: Iterable[Record], measure: str) -> dict[tuple[str, str], Cell]:
+    """Return mean and deviation over seeds, by method and data set.
+
+    Where a method was measured with several settings, those that were measured last count: its
+    defaults have changed.
+    """
+    groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    for record in records:
+        settings = groups.setdefault((record["method"], record["data"]), {})
+        key = settings_hash(record["settings"])
+        seeds = settings.pop(key, {})
+        settings[key] = {**seeds, record["seed"]: float(record[measure])}  # last in order
+    return {names: as_cell(list(list(settings.values())[-1].values())) for names, settings in groups.items()}
+
+
+def as_cell(values: Sequence[float]) -> Cell:
+    """Return mean and sample deviation.
+
+    Examples
+    --------
+    >>> as_cell([0.5, 0.7])
+    Cell(mean=0.6, sd=0.1414..., n_seeds=2)
+    """
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return Cell(float(np.mean(values)), sd, len(values))
+
+
+def show_cell(cell: Cell | None, target: float | None = None, digits: int = 3) -> str:
+    """Return "mean ± sd (paper)".
+
+    Examples
+    --------
+    >>> show_cell(Cell(0.9614, 0.0012, 10), 0.967)
+    '0.961 ± 0.001 (0.967)'
+    >>> show_cell(None, 0.967)
+    '- (0.967)'
+    """
+    text = "-"
+    if cell is not None:
+        text = f"{cell.mean:.{digits}f}"
+        if cell.n_seeds > 1:
+            text += f" ± {cell.sd:.{digits}f}"
+    elif target is None:
+        return ""
+    return text if target is None else f"{text} ({target:.{digits}f})"
+
+
+def paper_table(records: Sequence[Record], measure: str) -> Table:
+    """Return the paper's Table 2 (NMI) or 3 (ACC), with its figures where the data are the same."""
+    cells = summarise(records, measure)
+    whole = all(record["settings"].get("rows") is None for record in records)
+    targets = paper_targets() if whole else {}  # some rows of a data set are not the paper's data set
+    columns = [name for name in SUITES["paper"].data if any(data == name for _, data in cells)]
+    rows = []
+    for method in PAPER_METHODS:
+        shown = [
+            show_cell(
+                cells.get((method, data)),
+                targets.get((measure, method, DATA[data].paper or "")),
+                3 if measure != "seconds" else 2,
+            )
+            for data in columns
+        ]
+        if any(shown):
+            rows.append((method, *shown))
+    header = ("method", *(DATA[data].title for data in columns))
+    note = "" if measure == "seconds" or not whole else ", the paper's figure in brackets"
+    return Table(f"{measure}: mean ± deviation over seeds{note}", header, tuple(rows))
+
+
+def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
+    """Return methods by data sets, the best mean first.
+
+    The mean is over the real data sets that all methods ran on, or over synthetic ones where there are no others.
+    """
+    cells = with_single_views(summarise(records, measure))
+    columns = [data for data in SUITES["leaderboard"].data if any(d == data for _, d in cells)]
+    methods = list(dict.fromkeys(method for method, _ in cells))
+    common = [data for data in columns if all((method, data) in cells for method in methods)]
+    common = [data for data in common if data not in SYNTHETIC] or common
+
+    def mean(method: str) -> float:
+        values = [cells[method, data].mean for data in common]
+        return float(np.mean(values)) if values else float("nan")
+
+    falling = -1 if measure != "seconds" else 1
+    ordered = sorted(methods, key=lambda method: falling * np.nan_to_num(mean(method)))
+    digits = 3 if measure != "seconds" else 2
+    rows = []
+    for method in ordered:
+        shown = [show_cell(cells.get((method, data)), digits=digits) for data in columns]
+        rows.append((method, *shown, f"{mean(method):.{digits}f}" if common else ""))
+    header = ("method", *(DATA[data].title for data in columns), "mean")
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
+
+
+def robustness_table(records: Sequence[Record], measure: str) -> Table:
+    """Return data sets and methods by what was done to the data set."""
+    cells = summarise(records, measure)
+    digits = 3 if measure != "seconds" else 2
+    rows = []
+    for data in SUITES["robustness"].data[:: 1 + len(TROUBLES)]:
+        for method in dict.fromkeys(method for method, found in cells if found == data):
+            shown = [show_cell(cells.get((method, data + ending)), digits=digits) for ending in ("", *TROUBLES)]
+            rows.append((f"{DATA[data].title}, {method}", *shown))
+    header = ("data and method", "as it is", *TROUBLES.values())
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
+
+
+def unequal_table(records: Sequence[Record], measure: str) -> Table:
+    """Return data sets by methods, the draws of one kind in one line, with the means below."""
+    cells = summarise(records, measure)
+    methods = list(dict.fromkeys(method for method, _ in cells))
+    groups: dict[str, list[str]] = {}
+    for name in SUITES["unequal"].data:
+        if any((method, name) in cells for method in methods):
+            groups.setdefault(DATA[name].title, []).append(name)
+    digits = 3 if measure != "seconds" else 2
+    lines = {title: {m: mean_of(cells, m, names) for m in methods} for title, names in groups.items()}
+    rows = [(title, *(show_cell(line[m], digits=digits) for m in methods)) for title, line in lines.items()]
+    whole = [line for line in lines.values() if all(cell is not None for cell in line.values())]
+    if whole:
+        means = (float(np.mean([line[m].mean for line in whole])) for m in methods)  # type: ignore[union-attr]
+        rows.append(("mean", *(f"{mean:.{digits}f}" for mean in means)))
+    return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows))
+
+
+def mean_of(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> Cell | None:
+    """Return a method's mean over draws of a data set; None unless it was measured on all that others were."""
+    found = [cells[method, name] for name in names if (method, name) in cells]
+    if len(found) < len(names):
+        return None
+    return Cell(float(np.mean([cell.mean for cell in found])), 0.0, 1)
+
+
+def with_single_views(cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, str], Cell]:
+    """Return the cells with SC(1), SC(2), ... replaced by the best view and the mean view.
+
+    Which view is best only labels can tell.
+    """
+    merged = {names: cell for names, cell in cells.items() if not SINGLE_VIEW.fullmatch(names[0])}
+    singles: dict[str, list[Cell]] = {}
+    for (method, data), cell in cells.items():
+        if SINGLE_VIEW.fullmatch(method):
+            singles.setdefault(data, []).append(cell)
+    for data, found in singles.items():
+        merged["LSC, best view", data] = max(found, key=lambda cell: cell.mean)
+        merged["LSC, mean view", data] = Cell(float(np.mean([cell.mean for cell in found])), 0.0, 1)
+    return merged
+
+
+def markdown(table: Table) -> str:
+    """Return the table in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown(Table("", ("method", "UCI"), (("a", "0.5"),))))
+    | method | UCI |
+    | --- | --- |
+    | a | 0.5 |
+    """
+    lines = [table.header, ("---",) * len(table.header), *table.rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def latex(table: Table) -> str:
+    r"""Return the table in LaTeX, for the booktabs package.
+
+    Examples
+    --------
+    >>> print(latex(Table("NMI", ("method", "UCI"), (("a_b", "0.5 ± 0.1"),))))
+    \begin{table}
+    \caption{NMI}
+    \begin{tabular}{lr}
+    \toprule
+    method & UCI \\
+    \midrule
+    a\_b & 0.5 $\pm$ 0.1 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(escape(cell) for cell in cells) + r" \\"
+
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{escape(table.caption)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
+            r"\toprule",
+            line(table.header),
+            r"\midrule",
+            *map(line, table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def escape(text: str) -> str:
+    """Return text as LaTeX wants it."""
+    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    return text.replace("±", r"$\pm$")
+
+
+def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
+    """Return all tables that the suites' records allow, by name."""
+    makers = {
+        "paper": paper_table,
+        "leaderboard": leaderboard_table,
+        "robustness": robustness_table,
+        "unequal": unequal_table,
+    }
+    return {
+        f"{suite}_{measure.lower()}": make(results[suite], measure)
+        for suite, make in makers.items()
+        if results.get(suite)
+        for measure in (("ARI", "NMI", "seconds") if suite == "unequal" else ("NMI", "ACC", "seconds"))
+    }
+
+
+def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table]) -> list[Path]:
+    """Put tables between their markers; return the files that changed.
+
+    The markers are ``<!-- table:NAME -->`` and ``<!-- /table:NAME -->``.
+
+    Raises
+    ------
+    ValueError
+        If a marker is not closed.
+    """
+    changed = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        fresh = replace_tables(text, tables, path.name)
+        if fresh != text:
+            write_text(path, fresh)
+            changed.append(path)
+    return changed
+
+
+def replace_tables(text: str, tables: Mapping[str, Table], owner: str = "text") -> str:
+    """Return the text with the tables between their markers; other markers stay as they are."""
+    for name in re.findall(r"<!-- table:([\w-]+) -->", text):
+        if f"<!-- /table:{name} -->" not in text:
+            raise ValueError(
+                f"{owner}: the marker <!-- table:{name} --> is not closed. Add <!-- /table:{name} --> behind the table."
+            )
+    for name, table in tables.items():
+        start, end = f"<!-- table:{name} -->", f"<!-- /table:{name} -->"
+        between = re.compile(f"({re.escape(start)}).*?({re.escape(end)})", re.DOTALL)
+        body = markdown(table)
+        text = between.sub(lambda found, body=body: f"{found[1]}\n{body}\n{found[2]}", text)  # type: ignore[misc]
+    return text

@@ -1,0 +1,109 @@
+"""The methods by name, one line each: what ``coterie compare`` runs and what the benchmarks measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+# How time grows with rows, and the most rows for which a method is tried unasked.
+MOST_ROWS = {"linear": None, "quadratic": 20_000, "cubic": 3_000}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method's name in tables, the estimator behind it and what is set on it.
+
+    Attributes
+    ----------
+    name : str
+    estimator : str
+        A class of :mod:`coterie.peers`, "GuidedCoTraining", or "as_published".
+    params : dict
+        What is set on it beside the number of clusters and the seed.
+    cost : "linear", "quadratic" or "cubic"
+        How its time grows with the number of rows.
+    one_view : bool
+        Whether it takes one view, named by its parameter ``view``.
+    unasked : bool
+        Whether ``coterie compare`` runs it when no method is named.
+    """
+
+    name: str
+    estimator: str
+    params: dict[str, Any] = field(default_factory=dict)
+    cost: str = "linear"
+    one_view: bool = False
+    unasked: bool = True
+
+    def bears(self, n_rows: int) -> bool:
+        """Return whether so many rows are few enough for it."""
+        most = MOST_ROWS[self.cost]
+        return most is None or n_rows <= most
+
+    def on(self, view: str | int, name: str) -> Method:
+        """Return the method on one of the views, under a name of its own."""
+        return replace(self, name=name, params={**self.params, "view": view})
+
+    def given(self, **params: Any) -> Method:
+        """Return the method with some more parameters set."""
+        return replace(self, params={**self.params, **params})
+
+
+COTERIE = Method("Coterie", "GuidedCoTraining")
+PUBLISHED = Method("Guided co-training", "as_published")
+CONCAT_LSC = Method("ConcatLSC", "ConcatLSC")
+MVSCB = Method("MVSC-B", "MVSCB")
+LSC = Method("LSC", "LSC", one_view=True)
+SC = Method("SC", "SC", cost="cubic", one_view=True, unasked=False)
+EXACT = Method("Exact 2016", "ExactGuidedCoTraining", cost="cubic", unasked=False)
+
+METHODS = {
+    method.name: method
+    for method in (
+        COTERIE,
+        PUBLISHED,
+        Method("k-means, none", "ConcatKMeans", {"scaling": "none"}),
+        Method("k-means, block", "ConcatKMeans", {"scaling": "block"}),
+        Method("k-means, half", "ConcatKMeans", {"scaling": "half"}, unasked=False),
+        Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}, unasked=False),
+        Method("k-means, auto", "ConcatKMeans", {"scaling": "auto"}, unasked=False),
+        CONCAT_LSC,
+        MVSCB,
+        LSC,
+        SC,
+        EXACT,
+    )
+}
+
+
+def make_estimator(method: Method, n_clusters: int, seed: int) -> Any:
+    """Return the method's estimator, ready to fit.
+
+    Examples
+    --------
+    >>> make_estimator(METHODS["k-means, block"], n_clusters=3, seed=0)
+    ConcatKMeans(n_clusters=3, random_state=0, scaling='block')
+    """
+    import coterie
+    from coterie import peers
+
+    make: Callable[..., Any]
+    if method.estimator == "as_published":
+        make = coterie.GuidedCoTraining.as_published
+    elif method.estimator == "GuidedCoTraining":
+        make = coterie.GuidedCoTraining
+    else:
+        make = getattr(peers, method.estimator)
+    return make(n_clusters, random_state=seed, **method.params)
+
+
+@cache
+def warm_up(estimator: str) -> None:
+    """Fit once on a handful of rows, so that no run's time holds the loading of compiled kernels."""
+    from coterie.datasets import make_views
+
+    data = make_views(120, 3, n_columns=(4, 3), random_state=0)
+    takes_one = any(method.one_view for method in METHODS.values() if method.estimator == estimator)
+    make_estimator(Method("warm-up", estimator, {"view": 0} if takes_one else {}), 3, 0).fit(data.views)
