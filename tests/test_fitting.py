@@ -10,14 +10,25 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.fitting import draw_unguided, fit_views, make_graphs, solve
+from coterie.fitting import Choice, draw_unguided, fit_views, solve
+from coterie.joining import join, prepare_sample
 from coterie.placement import open_placement
 from coterie.progress import Progress, listening
 from coterie.rows.sampling import sample_rows
 from coterie.settings import settle
 from coterie.views import as_views
 
-STAGES = ("preparation", "landmarks", "graphs", "n_clusters", "rounds", "assignment", "explanation", "stability")
+STAGES = (
+    "preparation",
+    "landmarks",
+    "graphs",
+    "n_clusters",
+    "candidates",
+    "rounds",
+    "assignment",
+    "explanation",
+    "stability",
+)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +166,8 @@ def graphs_of():
         lent = open_placement(work_dir, None, dict, 0)
         placement, rng = lent.__enter__()
         opened.append(lent)
-        return make_graphs(views, settings, placement, rng, Progress(False)), settings
+        sample = prepare_sample(views, settings, rng, Progress(False))
+        return join(views, sample, settings, placement, rng, Progress(False)), settings
 
     yield make
     for lent in opened:
@@ -164,8 +176,9 @@ def graphs_of():
 
 def solved(graphs, settings, **changes):
     own = [graph.view for graph in graphs.graph_map.graphs]
-    rounds = replace(settings.rounds, **changes).for_graphs(own, 3)
-    return solve(graphs, rounds, 3, settings, np.random.default_rng(0), Progress(False))
+    rounds = replace(settings.rounds, bases=("diffusion",), **changes).for_graphs(own, 3)["diffusion"]
+    choice = Choice("diffusion", rounds)
+    return solve(graphs, graphs.rows, choice, 3, settings, np.random.default_rng(0), Progress(False))
 
 
 @pytest.mark.parametrize("place", ["memory", "disk", "torch"])

@@ -96,7 +96,7 @@ def test_rank_below_the_number_of_vectors(rng):
 
 
 def test_a_graph_that_knows_no_row():
-    found = graph_spectrum(np.zeros((6, 6)), 3, drop_first=True, diffusion=2)
+    found = graph_spectrum(np.zeros((6, 6)), 3, drop_first=True)
     np.testing.assert_array_equal(found.basis, 0)
     np.testing.assert_array_equal(found.singular_values, 0)
     shared = consensus(np.zeros((3, 3)), np.ones(1), 2, power=0.25)
@@ -127,7 +127,7 @@ SETTINGS = CoTrainingSettings(
     n_components=2,
     n_vectors=2,
     drop_first=False,
-    diffusion=0,
+    weighting="equal",
     unit=False,
     cosine=True,
     max_iter=2,

@@ -12,10 +12,10 @@ SOURCE = Path(coterie.__file__).parent
 
 # From top to bottom. A module may import its own room and those below it.
 ROOMS = (
-    ("cli", "__main__", "bench", "tl", "report", "plot", "saving"),
+    ("cli", "__main__", "tl", "report", "plot", "saving"),
     ("peers",),
     ("estimator",),
-    ("fitting", "settings", "model", "model_file", "placement"),
+    ("fitting", "joining", "settings", "model", "model_file", "placement"),
     ("method",),
     ("views",),
     ("rows",),

@@ -74,16 +74,18 @@ def test_rounds_learn_from_a_sample_of_many_rows(n_rows, n_landmarks, basis, lea
 
 
 def test_defaults_of_the_rounds():
-    rounds = settled().rounds.for_graphs([0, 1, -1], 4)
+    found = settled().rounds.for_graphs([0, 1, -1], 4)
+    assert {name: own.max_iter for name, own in found.items()} == {"diffusion": 2, "commute": 5}
+    rounds = found["commute"]
     assert (rounds.n_components, rounds.n_vectors, rounds.drop_first, rounds.unit, rounds.trust) == (4, 6, True, 1, 1)
     np.testing.assert_array_equal(rounds.graph_weights, [1, 1, 1])
 
 
 def test_rounds_as_published():
     published = GuidedCoTraining.as_published(4).get_params()
-    rounds = settled(**published).rounds.for_graphs([0, 1], 4)
+    (rounds,) = settled(**published).rounds.for_graphs([0, 1], 4).values()
     assert (rounds.n_components, rounds.n_vectors, rounds.drop_first, rounds.unit, rounds.trust) == (4, 4, False, 0, 0)
-    assert (rounds.diffusion, rounds.consensus_power, rounds.cosine, rounds.max_iter) == (0, 0.0, False, 10)
+    assert (rounds.weighting, rounds.consensus_power, rounds.cosine, rounds.max_iter) == ("equal", 0.0, False, 10)
 
 
 def test_weights_of_views_and_of_the_concatenation():

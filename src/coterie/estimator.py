@@ -16,7 +16,8 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie.fitting import fit_views, make_graphs
+from coterie.fitting import fit_views
+from coterie.joining import join, prepare_sample
 from coterie.method.assignment import Prediction
 from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.model import Fitted, attributes_of_a_fit
@@ -70,21 +71,25 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     view_weights : "auto", number, dict or list of numbers, default="auto"
         Weight of each view in the augmented view. "auto" weighs a view's graphs down where their singular vectors are
         localised on a few rows, as those of near-duplicates and sparse text are; 1 treats all alike.
-    basis : "diffusion" or "subspace", default="diffusion"
+    basis : "auto", "diffusion", "commute" or "subspace", default="auto"
         What the augmented view is made from: every graph's k first singular vectors, as published ("subspace"); or 3k/2
-        vectors behind the first, each weighted by its squared singular value, as rows of length one.
+        vectors behind the first, as rows of length one, each weighted by its squared singular value ("diffusion") or by
+        that and commute times, so that small clusters stand out ("commute"). "auto" makes both of the latter and takes
+        the one whose clusters the views' own neighbourhoods predict better: ``candidates_`` shows them. Where the
+        clusters of neither replicate, it also tries the directions that the views share.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
-    max_iter : int, default=2
-        Rounds at most. One round is no guiding at all; the paper takes about ten. They learn from 100,000 rows at most,
-        or 100 for each landmark, which the others then follow; with ``basis="subspace"`` from all.
+    max_iter : int or "auto", default="auto"
+        Rounds at most. One round is no guiding at all. "auto" follows ``basis``: 2 for "diffusion", 5 for "commute" and
+        10 for "subspace", about as many as the paper takes. They learn from 100,000 rows at most, or 100 for each
+        landmark, which the others then follow; with ``basis="subspace"`` from all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None
         Columns of the embedding; None is ``n_clusters``.
     drop_first : bool, default=None
         Whether to leave out each graph's first singular vector, which is constant on a connected graph. None follows
-        ``basis``: kept as published, left out for "diffusion".
+        ``basis``: kept for "subspace", as published, and left out otherwise.
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
@@ -153,6 +158,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         How alike the partitions are that two halves of the landmarks lead to (adjusted Rand index, before guiding): 1
         where the draw of landmarks does not matter. On the low side, because half the landmarks are fewer. Only with
         ``measure_stability``.
+    candidates_ : list of dict
+        The ways to merge the graphs that ``basis="auto"`` weighed: name, preparation ("own" or "shared" directions),
+        agreement (how well each view's neighbours predict the clusters of the first round: adjusted Rand index, mean
+        over the views), stability where it was measured, and whether it was chosen.
     cluster_stability_ : ndarray of shape (n_clusters,)
         The same for the rows of each cluster: the mean Jaccard index of the two halves' groups that hold a row.
     graph_agreement_ : ndarray of shape (graphs, graphs)
@@ -190,9 +199,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         scaling="auto",
         metric="auto",
         view_weights="auto",
-        basis="diffusion",
+        basis="auto",
         guide="cosine",
-        max_iter=2,
+        max_iter="auto",
         tol=1e-3,
         n_components=None,
         drop_first=None,
@@ -514,5 +523,7 @@ def suggest_k(
     check_parameters(owner, parameters)
     settled = settle(owner, parameters, data)
     with one_thread_per_block(), placement_of(owner, parameters, data) as (placement, rng):
-        graphs = make_graphs(data, settled, placement, rng, Progress(verbose=False))
+        progress = Progress(verbose=False)
+        sample = prepare_sample(data, settled, rng, progress)
+        graphs = join(data, sample, settled, placement, rng, progress)
         return suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=k_max, rng=rng, n_threads=settled.n_threads)

@@ -5,7 +5,8 @@ Every stage is a function of what the stages before it returned; nothing is publ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,8 +14,12 @@ from typing import Any
 import numpy as np
 
 from coterie.arrays import array_namespace, to_host
+from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
+from coterie.method import candidates
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
+from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
+    AugmentedView,
     CoTraining,
     CoTrainingSettings,
     Round,
@@ -23,52 +28,29 @@ from coterie.method.cotraining import (
     pairwise_agreement,
 )
 from coterie.method.explanation import EXPLAINED_ROWS, cluster_agreement, find_view_centroids
-from coterie.method.graphs import (
-    LOCAL,
-    Block,
-    GraphMap,
-    build_graphs,
-    host_block,
-    lay_out_graphs,
-    median_distance,
-)
-from coterie.method.landmarks import (
-    check_landmarks,
-    choose_landmarks,
-    concatenated_sample,
-    landmark_candidates,
-    sample_size,
-)
+from coterie.method.graphs import Block, host_block
 from coterie.method.rowmap import RowMap, follow
 from coterie.method.selection import KSuggestion, suggest_from_graphs
 from coterie.method.stability import Stability, landmark_stability
 from coterie.model import Fitted
 from coterie.placement import Placement
-from coterie.progress import Progress, Stopwatch
+from coterie.progress import Progress
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
 from coterie.settings import Settings
-from coterie.threads import in_order
 from coterie.validation import must_be_finite, warn_caller
-from coterie.views import (
-    Preparation,
-    Shape,
-    Views,
-    check_finite_rows,
-    check_overlap,
-    prepare,
-    within_float_range,
-)
+from coterie.views import Shape, Views
 
+# Where clusters replicate less than DOUBTFUL, the directions that views share are tried; they are taken if their
+# clusters replicate better by CLEARLY_STEADIER.
+DOUBTFUL = 0.6
+CLEARLY_STEADIER = 0.1
 
-@dataclass(frozen=True)
-class Graphs:
-    """Every row joined to its nearest landmarks: what the rounds start from."""
+# From this many rows on, a sample of them tells whether the directions that views share are better.
+PILOTED_FROM = 100_000
 
-    rows: Rows  # blocks of neighbours
-    landmark_block: Block  # the landmarks' own neighbours
-    graph_map: GraphMap
-    landmarks: np.ndarray  # (p,) row numbers
+# Two halves of the landmarks agree this much by chance: data without clusters stay below.
+CHANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -85,6 +67,16 @@ class UnguidedSample:
 
     numbers: np.ndarray  # (s,) ascending
     block: Block
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the graphs are merged and guided."""
+
+    name: str  # the basis
+    rounds: CoTrainingSettings
+    weighed: tuple[Candidate, ...] = ()  # what it was chosen from
+    first_view: AugmentedView | None = None  # its first round, where it is known
 
 
 @dataclass(frozen=True)
@@ -126,6 +118,18 @@ class Explanation:
     agreement: np.ndarray  # (k, V)
 
 
+@dataclass(frozen=True)
+class GraphFit:
+    """What graphs lead to."""
+
+    graphs: Graphs
+    clusters: ClusterCount
+    choice: Choice
+    solution: Solution
+    explanation: Explanation
+    stability: Stability | None
+
+
 def fit_views(
     views: Views, settings: Settings, placement: Placement, rng: np.random.Generator, progress: Progress
 ) -> Fitted:
@@ -148,131 +152,78 @@ def fit_views(
     -------
     Fitted
     """
-    graphs = make_graphs(views, settings, placement, rng, progress)
+    sample = prepare_sample(views, settings, rng, progress)
+    piloted = views.n_rows >= PILOTED_FROM and settings.n_clusters is not None
+    if piloted and settings.may_share and settings.measure_stability:
+        with progress.stage("pilot"):
+            sample = pilot(sample, settings, rng)
+    tried = [fit_graphs(join(views, sample, settings, placement, rng, progress), settings, rng, progress)]
+    if not piloted and settings.may_share and is_doubtful(tried[0].stability):
+        shared = share_directions(sample, settings, rng, progress)
+        if shared is not None:
+            tried.append(fit_graphs(join(views, shared, settings, placement, rng, progress), settings, rng, progress))
+    found = steadiest(tried)
+    warn_of_oddities(found.solution.assignment)
+    warn_of_chance(found.stability)
+    return make_fitted(views, found, candidate_records(tried, found), progress.finish())
+
+
+def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, progress: Progress) -> GraphFit:
+    """Cluster rows that are joined to landmarks, which consumes them."""
     with progress.stage("n_clusters"):
         clusters = settle_k(graphs, settings, rng)
     sample = draw_unguided(graphs, rng)
-    rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], clusters.k)
-    solution = solve(graphs, rounds, clusters.k, settings, rng, progress, consume=True)
-    warn_of_oddities(solution.assignment)
+    with progress.stage("candidates"):
+        learned = learned_rows(graphs, settings, rng)
+        choice = choose_basis(graphs, learned, sample, settings, clusters.k, rng)
+    solution = solve(graphs, learned, choice, clusters.k, settings, rng, progress, consume=True)
     with progress.stage("explanation"):
         labels = solution.assignment.rows.take(sample.numbers).labels
         explanation = explain_clusters(sample, labels, solution.embedding.row_map, clusters.k)
     stability = None
     if settings.measure_stability:
         with progress.stage("stability"):
-            stability = measure_stability(sample, labels, solution.embedding, rounds, clusters.k, rng)
-    return make_fitted(views, graphs, clusters, solution, explanation, stability, progress.finish())
+            first_view = solution.embedding.training.first_view
+            stability = measure_stability(sample, labels, graphs, first_view, choice.rounds, clusters.k, rng)
+    return GraphFit(graphs, clusters, choice, solution, explanation, stability)
 
 
-# -- views -> graphs ----------------------------------------------------------------------------------------------
+def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
+    """Return the sample, reduced to the directions that views share if its clusters replicate only there.
+
+    Where rows are many, it is found out beforehand, so that all rows are joined once.
+    """
+    own = pilot_stability(sample, settings, rng)
+    if own >= DOUBTFUL:
+        return sample
+    shared = share_directions(sample, settings, rng, Progress(verbose=False))
+    if shared is None or pilot_stability(shared, settings, rng) <= own + CLEARLY_STEADIER:
+        return sample
+    return shared
 
 
-def make_graphs(
-    views: Views, settings: Settings, placement: Placement, rng: np.random.Generator, progress: Progress
-) -> Graphs:
-    """Prepare the views, choose landmarks, and join every row to its nearest ones."""
-    numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
-    sample = views.take(numbers)
-    check_overlap(sample if views.may_lack else views, settings.least_clusters)
-    present = 1.0 if views.complete and sample.complete else float(sample.presence().mean())
-    with progress.stage("preparation"):
-        preparations = prepare_views(sample, numbers, settings, rng)
-    with progress.stage("landmarks"):
-        if settings.landmarks.method == "given":
-            least = 1 if settings.n_clusters is None else settings.n_clusters
-            landmarks = check_landmarks(settings.landmarks.given, views.n_rows, least)
-            landmark_views = views.take(landmarks)
-        else:
-            chosen = pick_landmarks(sample, preparations, settings.landmarks.count(present), settings, rng)
-            landmarks, landmark_views = numbers[chosen], sample.take(chosen)
-        graph_map = lay_out(views.n_rows, preparations, sample, landmark_views, settings, rng)
-    with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
-        if views.device is not None:
-            graph_map = graph_map.on(views.device)
-        rows = join_rows(views, graph_map, settings, placement, progress)
-        return Graphs(rows, graph_map.connect(landmark_views.read(slice(None))), graph_map, landmarks)
+def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> float:
+    """Return how far the clusters of the sample's rows replicate, by the first round alone."""
+    with ExitStack() as stack:
+        placement, progress = Placement(stack), Progress(verbose=False)
+        graphs = join(sample.views, sample.alone(), settings, placement, rng, progress)
+        unguided, k = draw_unguided(graphs, rng), settings.most_clusters
+        choice = choose_basis(graphs, graphs.rows, unguided, settings, k, rng)
+        if choice.first_view is None:  # one cluster
+            return 1.0
+        labels = np.zeros(len(unguided.numbers), dtype=np.int64)  # only the overall figure is asked for
+        return measure_stability(unguided, labels, graphs, choice.first_view, choice.rounds, k, rng).overall
 
 
-def prepare_views(
-    sample: Views, numbers: np.ndarray, settings: Settings, rng: np.random.Generator
-) -> list[Preparation]:
-    """Return what is done to every view, found from a sample of rows; ``numbers`` are for error messages."""
-    wanted = settings.preparation
-    blocks = sample.read(slice(None))
-    jobs = []
-    for view, block, scaling, metric in zip(sample, blocks, wanted.scalings, wanted.metrics, strict=True):
-        check_finite_rows(view.name, block.data, block.present, numbers)
-        choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
-        jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
-    preparations = list(in_order(lambda job: job(), jobs, settings.n_threads))
-    return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
+def is_doubtful(stability: Stability | None) -> bool:
+    """Whether clusters replicate so little that another way is worth a try."""
+    return stability is not None and stability.overall < DOUBTFUL
 
 
-def pick_landmarks(
-    sample: Views,
-    preparations: Sequence[Preparation],
-    n_landmarks: int,
-    settings: Settings,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Return which rows of the sample are landmarks."""
-    able = landmark_candidates(sample.presence(), n_landmarks, rng)
-    rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, settings.n_threads)  # (s, d)
-    chosen = choose_landmarks(rows, n_landmarks, settings.landmarks.method, rng, settings.n_threads)
-    if settings.n_clusters is not None and len(chosen) < settings.n_clusters:
-        raise ValueError(
-            f"X has {len(chosen)} distinct rows, fewer than n_clusters={settings.n_clusters}. Ask for fewer clusters."
-        )
-    if len(chosen) < n_landmarks and not settings.landmarks.grows:
-        warn_caller(
-            f"Only {len(chosen)} rows are distinct, so there are {len(chosen)} landmarks instead of {n_landmarks}."
-        )
-    return able[chosen]
-
-
-def lay_out(
-    n_rows: int,
-    preparations: Sequence[Preparation],
-    sample: Views,
-    landmarks: Views,
-    settings: Settings,
-    rng: np.random.Generator,
-) -> GraphMap:
-    """Return the map from a row's views to its neighbours among the landmarks."""
-    wanted = settings.graphs
-    scales = wanted.neighbors(settings.owner, landmarks.n_rows, n_rows)
-    bandwidths = [
-        find_bandwidth(bandwidth, preparations[v], partial(sample.read_view, v, slice(None)), rng)
-        for v, bandwidth in enumerate(wanted.bandwidths)
-    ]
-    return lay_out_graphs(
-        landmarks,
-        preparations,
-        bandwidths,
-        scales,
-        shared=wanted.shared,
-        concatenation=wanted.concatenation,
-        precision=wanted.precision,
-    )
-
-
-def find_bandwidth(wanted: Any, preparation: Preparation, read: Callable[[], Any], rng: np.random.Generator) -> float:
-    """Return sigma of one view's Gaussian weights, in units of prepared rows."""
-    if isinstance(wanted, str):
-        return LOCAL if wanted == "local" else median_distance(read().known(), rng, preparation)
-    unit = preparation.factor if preparation.kind == "raw" else 1.0
-    return max(float(wanted) * unit, np.finfo(float).tiny)  # 0 would be LOCAL
-
-
-def join_rows(views: Views, graph_map: GraphMap, settings: Settings, placement: Placement, progress: Progress) -> Rows:
-    """Return all rows' neighbours: the one pass over the raw rows."""
-    watch = Stopwatch()
-    n_components = settings.rounds.n_components or settings.most_clusters
-    kept_bytes = graph_map.row_bytes + graph_map.dtype.itemsize * n_components
-    joined = build_graphs(placement.raw_rows(views, settings.plan, kept_bytes), graph_map, watch)
-    progress.add("graphs", watch, settings.n_threads)
-    return joined
+def steadiest(tried: Sequence[GraphFit]) -> GraphFit:
+    """Return the first fit, unless the clusters of the other replicate clearly better."""
+    stabilities = [0.0 if fit.stability is None else fit.stability.overall for fit in tried]
+    return tried[-1] if stabilities[-1] > stabilities[0] + CLEARLY_STEADIER else tried[0]
 
 
 # -- graphs -> clusters -------------------------------------------------------------------------------------------
@@ -300,27 +251,41 @@ def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
     return UnguidedSample(numbers, graphs.rows.take(numbers))
 
 
+def choose_basis(
+    graphs: Graphs, learned: Rows, sample: UnguidedSample, settings: Settings, k: int, rng: np.random.Generator
+) -> Choice:
+    """Return the basis that was asked for, or of several the one that the views agree with most."""
+    graph_views = [graph.view for graph in graphs.graph_map.graphs]
+    rounds = settings.rounds.for_graphs(graph_views, k)
+    if len(rounds) == 1 or k == 1:
+        name = next(iter(rounds))
+        return Choice(name, rounds[name])
+    bounds = graphs.graph_map.bounds
+    views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
+    weighed = candidates.judge(views, sample.block, bounds, graph_views, k, rng)
+    best = candidates.choose(weighed)
+    return Choice(best.name, rounds[best.name], tuple(weighed), best.view)
+
+
 def solve(
     graphs: Graphs,
-    rounds: CoTrainingSettings,
+    learned: Rows,
+    choice: Choice,
     k: int,
     settings: Settings,
     rng: np.random.Generator,
     progress: Progress,
     *,
-    learned: Rows | None = None,
     consume: bool = False,
 ) -> Solution:
     """Merge and guide the graphs, embed all rows, and cut the embedding into k clusters.
 
-    ``learned`` are the rows that the rounds learn from; None draws a sample. Unless ``consume``, they and the graphs'
-    rows are left as they are: the same graphs can be solved again, with other settings of the rounds. To solve them for
-    some rows alone, replace the graphs' rows by those.
+    ``learned`` are the rows that the rounds learn from. Unless ``consume``, they and the graphs' rows are left as they
+    are: the same graphs can be solved again, with other settings of the rounds. To solve them for some rows alone,
+    replace the graphs' rows by those.
     """
     with progress.stage("rounds"):
-        if learned is None:
-            learned = learned_rows(graphs, settings, rng)
-        training = learn(graphs, learned, rounds, progress, consume=consume)
+        training = learn(graphs, learned, choice, progress, consume=consume)
     with progress.stage("assignment"):
         embedding = embed(graphs, learned, training, consume=consume)
         return Solution(embedding, assign_rows(embedding.rows, k, settings, rng))
@@ -332,15 +297,21 @@ def learned_rows(graphs: Graphs, settings: Settings, rng: np.random.Generator) -
     return sample_rows(graphs.rows, size, rng, settings.n_threads)
 
 
-def learn(
-    graphs: Graphs, learned: Rows, rounds: CoTrainingSettings, progress: Progress, *, consume: bool = False
-) -> CoTraining:
+def learn(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress, *, consume: bool = False) -> CoTraining:
     """Run the rounds. Unless they are consumed, ``learned`` can be used again: by other settings of the rounds."""
 
     def report(number: int, line: Round) -> None:
         progress.say(round_in_words(number, line))
 
-    return cotrain(learned, graphs.landmark_block, graphs.graph_map.bounds, rounds, report, consume=consume)
+    return cotrain(
+        learned,
+        graphs.landmark_block,
+        graphs.graph_map.bounds,
+        choice.rounds,
+        report,
+        first_view=choice.first_view,
+        consume=consume,
+    )
 
 
 def embed(graphs: Graphs, learned: Rows, training: CoTraining, *, consume: bool = False) -> Embedding:
@@ -384,6 +355,16 @@ def warn_of_oddities(found: Assignment) -> None:
         warn_caller(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.")
 
 
+def warn_of_chance(stability: Stability | None) -> None:
+    """Warn of clusters that other landmarks would not have found."""
+    if stability is not None and stability.overall < CHANCE:
+        warn_caller(
+            "These clusters do not replicate: two halves of the landmarks agree on them with an adjusted Rand index of "
+            f"{stability.overall:.2f} (stability_), as in data without clusters. Try another n_clusters (suggest_k), "
+            "fewer or other views, or k-means (coterie.peers.ConcatKMeans), and do not rely on single labels."
+        )
+
+
 def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
     """Add the number of rows without a direction."""
     xp = array_namespace(block)
@@ -399,31 +380,42 @@ def explain_clusters(sample: UnguidedSample, labels: Any, row_map: RowMap, k: in
 def measure_stability(
     sample: UnguidedSample,
     labels: Any,
-    embedding: Embedding,
+    graphs: Graphs,
+    first_view: AugmentedView,
     rounds: CoTrainingSettings,
     k: int,
     rng: np.random.Generator,
 ) -> Stability:
     """Return how far the clusters depend on the draw of landmarks, given the labels of the sample."""
-    bounds = embedding.row_map.graph_map.bounds
-    block = host_block(sample.block, bounds)
-    return landmark_stability(block, to_host(labels), embedding.training.first_view, bounds, rounds, k, rng)
+    bounds = graphs.graph_map.bounds
+    return landmark_stability(host_block(sample.block, bounds), to_host(labels), first_view, bounds, rounds, k, rng)
 
 
 # -- what is published --------------------------------------------------------------------------------------------
 
 
+def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[str, Any]] | None:
+    """Return what was weighed as plain data; None where there was no choice."""
+    records = [
+        {
+            "name": candidate.name,
+            "preparation": "shared" if fit.graphs.shared else "own",
+            "agreement": candidate.agreement,
+            "stability": fit.stability.overall if fit.stability and candidate.name == fit.choice.name else None,
+            "chosen": fit is found and candidate.name == fit.choice.name,
+        }
+        for fit in tried
+        for candidate in fit.choice.weighed
+    ]
+    return records or None
+
+
 def make_fitted(
-    views: Views,
-    graphs: Graphs,
-    clusters: ClusterCount,
-    solution: Solution,
-    explanation: Explanation,
-    stability: Stability | None,
-    timings: dict[str, float],
+    views: Views, found: GraphFit, weighed: list[dict[str, Any]] | None, timings: dict[str, float]
 ) -> Fitted:
     """Return everything that was found as one model."""
-    embedding, assignment = solution.embedding, solution.assignment
+    graphs, clusters, explanation, stability = found.graphs, found.clusters, found.explanation, found.stability
+    embedding, assignment = found.solution.embedding, found.solution.assignment
     training, graph_map = embedding.training, graphs.graph_map
     last, first = training.view, training.first_view
     return Fitted(
@@ -451,6 +443,7 @@ def make_fitted(
         timings=timings,
         view_names=views.names,
         view_weights=graph_map.mean_by_view(last.graphs.weights),
+        candidates=weighed,
         cluster_stability=None if stability is None else stability.clusters,
         k_suggestion=clusters.suggestion,
         stability=None if stability is None else stability.overall,

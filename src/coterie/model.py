@@ -74,6 +74,7 @@ class Fitted:
     timings: dict[str, float] = always()
     view_names: tuple[str, ...] = always()
     view_weights: dict[str, float] = always()
+    candidates: list[dict[str, str | float | bool | None]] | None = sometimes()
     cluster_stability: np.ndarray | None = sometimes("k")
     k_suggestion: KSuggestion | None = sometimes()
     stability: float | None = sometimes()

@@ -10,7 +10,6 @@ import numpy as np
 
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
-    DIFFUSION,
     CoTrainingSettings,
     concatenation_weight,
     count_vectors,
@@ -41,6 +40,11 @@ SCALES = (
     Scale(np.inf, 1000, (10,)),
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
+
+# The bases that basis="auto" chooses from, and the rounds that suit each. Once small clusters stand out ("commute"),
+# more guiding helps; "diffusion" gains nothing after the second round, and the paper takes about ten.
+CANDIDATES = ("diffusion", "commute")
+ROUNDS = {"diffusion": 2, "commute": 5, "subspace": 10}
 
 # The rounds learn from LEARNED_ROWS rows, or from LEARNED_PER_LANDMARK for each landmark where that is more; the guides
 # that they find are then applied to all rows. On MNIST, 23 rows a landmark instead of all (47) lead to labels with an
@@ -108,31 +112,34 @@ class GraphSettings:
 class RoundSettings:
     """How the views' graphs are merged and guided; what depends on the graphs and on k is settled later."""
 
-    diffusion: bool  # basis="diffusion"
-    drop_first: bool
+    bases: tuple[str, ...]  # the basis that was asked for, or those that one is chosen from
+    drop_first: bool | None  # None follows the basis
     cosine: bool
-    max_iter: int
+    max_iter: int | None  # None follows the basis
     tol: float
     n_components: int | None  # None: k
     view_weights: np.ndarray  # (V + 1,) the last one is the concatenation's
     trust: bool  # whether weights are learned from the graphs
     n_threads: int
 
-    def for_graphs(self, graph_views: Sequence[int], n_clusters: int) -> CoTrainingSettings:
-        """Return the settings for k clusters, given the view that every graph belongs to."""
-        k = self.n_components or n_clusters
+    def for_graphs(self, graph_views: Sequence[int], n_clusters: int) -> dict[str, CoTrainingSettings]:
+        """Return the settings of every basis for k clusters, given the view that every graph belongs to."""
+        return {basis: self._settle(basis, graph_views, self.n_components or n_clusters) for basis in self.bases}
+
+    def _settle(self, basis: str, graph_views: Sequence[int], k: int) -> CoTrainingSettings:
+        published = basis == "subspace"
         return CoTrainingSettings(
             n_components=k,
-            n_vectors=count_vectors(k) if self.diffusion else k,
-            drop_first=self.drop_first,
-            diffusion=DIFFUSION if self.diffusion else 0,
-            unit=self.diffusion,
+            n_vectors=k if published else count_vectors(k),
+            drop_first=not published if self.drop_first is None else self.drop_first,
+            weighting="equal" if published else basis,
+            unit=not published,
             cosine=self.cosine,
-            max_iter=self.max_iter,
+            max_iter=self.max_iter or ROUNDS[basis],
             tol=self.tol,
-            consensus_power=CONSENSUS_POWER if self.diffusion else 0.0,
+            consensus_power=0.0 if published else CONSENSUS_POWER,
             graph_weights=self.view_weights[list(graph_views)],  # CONCATENATION is -1, the last one
-            trust=self.trust,
+            trust=self.trust and not published,
             n_threads=self.n_threads,
         )
 
@@ -153,6 +160,7 @@ class Settings:
     n_init: int
     store_embedding: bool
     measure_stability: bool
+    may_share: bool  # whether views may be reduced to the directions that they share
     plan: BlockPlan
 
     @property
@@ -213,6 +221,7 @@ def settle(owner: str, parameters: Mapping[str, Any], views: Views) -> Settings:
         n_init=given["n_init"],
         store_embedding=given["store_embedding"],
         measure_stability=views.device is None if is_auto(stability) else stability,
+        may_share=is_auto(given["basis"]) and is_auto(given["scaling"]) and len(views.names) > 1,
         plan=plan,
     )
 
@@ -283,16 +292,15 @@ def settle_graphs(owner: str, given: Mapping[str, Any], scale: Scale, view_names
 
 def settle_rounds(owner: str, given: Mapping[str, Any], view_names: Sequence[str], n_threads: int) -> RoundSettings:
     """Return how graphs are merged and guided."""
-    diffusion, drop_first = given["basis"] == "diffusion", given["drop_first"]
     return RoundSettings(
-        diffusion=diffusion,
-        drop_first=diffusion if drop_first is None else drop_first,
+        bases=CANDIDATES if is_auto(given["basis"]) else (given["basis"],),
+        drop_first=given["drop_first"],
         cosine=given["guide"] == "cosine",
-        max_iter=given["max_iter"],
+        max_iter=None if is_auto(given["max_iter"]) else given["max_iter"],
         tol=given["tol"],
         n_components=given["n_components"],
         view_weights=weigh_views(owner, given["view_weights"], view_names),
-        trust=is_auto(given["view_weights"]) and diffusion,
+        trust=is_auto(given["view_weights"]),
         n_threads=n_threads,
     )
 
@@ -328,12 +336,11 @@ def as_scales(n_neighbors: Any) -> list[Any]:
 def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
     """Refuse values that no data could make possible."""
     given = parameters
-    for name in ("n_clusters", "n_landmarks"):
+    for name in ("n_clusters", "n_landmarks", "max_iter"):
         if not is_auto(given[name]):
             check_int(owner, name, given[name], low=1)
     check_neighbors(owner, given["n_neighbors"])
-    for name in ("max_iter", "n_init"):
-        check_int(owner, name, given[name], low=1)
+    check_int(owner, "n_init", given["n_init"], low=1)
     check_real(owner, "tol", given["tol"], low=0)
     for name in ("n_components", "block_size"):
         if given[name] is not None:
@@ -365,7 +372,7 @@ def check_neighbors(owner: str, n_neighbors: Any) -> None:
 DTYPES = ("float32", "float64", "tf32")
 CHOICES: dict[str, tuple[Any, ...]] = {
     "neighbors": ("view", "shared"),
-    "basis": ("diffusion", "subspace"),
+    "basis": ("auto", *ROUNDS),
     "guide": ("cosine", "inner"),
     "assign_labels": ("kmeans", "cluster_qr"),
     "drop_first": (None, True, False),

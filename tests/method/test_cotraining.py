@@ -29,7 +29,7 @@ def settings(**changes):
         n_components=3,
         n_vectors=4,
         drop_first=False,
-        diffusion=0,
+        weighting="equal",
         unit=False,
         cosine=True,
         max_iter=3,

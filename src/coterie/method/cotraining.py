@@ -14,14 +14,13 @@ from coterie.arrays import convert, like, power_of_two, precision_of, stack, to_
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block
 from coterie.method.rowmap import Basis, Guide
-from coterie.method.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams
+from coterie.method.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams, weighted_basis
 from coterie.rows import Rows
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
 
-# With basis="diffusion": vectors are weighted by their singular values to the power DIFFUSION, and directions of U* by
-# their share of the largest eigenvalue to the power CONSENSUS_POWER.
-DIFFUSION = 2
+# Unless vectors have equal weights, directions of U* are weighted by their share of the largest eigenvalue to this
+# power.
 CONSENSUS_POWER = 0.25
 
 # The least weight of a graph: the consensus can tell noise from structure better than any one graph's vectors can.
@@ -35,7 +34,7 @@ class CoTrainingSettings:
     n_components: int  # k, columns of U*
     n_vectors: int  # r, singular vectors of every graph that are used
     drop_first: bool  # whether a graph's first vector is left out
-    diffusion: int  # vectors are weighted by their singular values to this power
+    weighting: str  # of a graph's vectors: one of spectra.WEIGHTINGS
     unit: bool  # whether each graph's rows are made unit before they are merged
     cosine: bool  # guide by the cosine of u*_i and u*_j instead of their inner product
     max_iter: int
@@ -92,20 +91,22 @@ def cotrain(
     settings: CoTrainingSettings,
     report: Callable[[int, Round], None] = lambda number, line: None,
     *,
+    first_view: AugmentedView | None = None,
     consume: bool = False,
 ) -> CoTraining:
     """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
 
     ``landmarks`` are the landmarks' own rows. They are guided beside the others, so that U* at the landmarks is known
-    here, wherever the rows live. With ``consume``, the blocks of ``rows`` are freed as soon as they are guided: they
-    cannot be used afterwards if there is more than one round.
+    here, wherever the rows live. ``first_view`` is the first round's, where it is known. With ``consume``, the blocks
+    of ``rows`` are freed as soon as they are guided: they cannot be used afterwards if there is more than one round.
     """
     guides: list[Guide] = []
     history: list[Round] = []
-    before = first_view = view = None
+    before, view = None, first_view
     while True:
         started = time.perf_counter()
-        view = next_view(rows, landmarks, bounds, settings, view)
+        if guides or view is None:
+            view = next_view(rows, landmarks, bounds, settings, view)
         first_view = first_view or view
         anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
         must_be_finite("guide", anchors)
@@ -161,7 +162,7 @@ def first_round(
     graphs : GraphWeights, default=None
         The graphs' weights where they are known. None: they are found from these rows.
     """
-    own = convert(stack([spectrum.basis for spectrum in spectra]), precision)  # (G, p, r)
+    own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in spectra]), precision)  # (G, p, r)
     if graphs is None:
         sums = first_sums(rows, own, bounds, settings.unit)
         outer, graphs = sums.outer, weigh_graphs(sums, settings)
@@ -190,7 +191,6 @@ def solve_graphs(
         graph_spectrum,
         n_components=settings.n_vectors,
         drop_first=settings.drop_first,
-        diffusion=settings.diffusion,
         precision="float64" if batched else precision_of(kind),  # a GPU's time goes into launching
     )
     grams = sum_grams(rows, n_landmarks, bounds, kind)  # one (p, p) after the other
@@ -205,7 +205,7 @@ def solve_graphs(
 
 
 def count_vectors(k: int) -> int:
-    """Return how many singular vectors of every graph are used for k clusters with ``basis="diffusion"``: 3k/2."""
+    """Return how many singular vectors of every graph are used for k clusters unless ``basis="subspace"``: 3k/2."""
     return -(-3 * k // 2)
 
 

@@ -25,7 +25,6 @@ from coterie.kernels import cpu
 from coterie.method.assignment import assign, lloyd, qr_centroids
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
-    DIFFUSION,
     CoTrainingSettings,
     concatenation_weight,
     count_vectors,
@@ -393,7 +392,6 @@ class SeparableRows:
             graph_spectrum,
             n_components=min(count_vectors(k_max), len(grams[0][0]) - 1),
             drop_first=True,
-            diffusion=DIFFUSION,
             precision=precision_of(self.block.weights),
         )
         jobs = zip(*grams, near, strict=True)
@@ -426,7 +424,7 @@ def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:
         n_components=k,
         n_vectors=count_vectors(k),
         drop_first=True,
-        diffusion=DIFFUSION,
+        weighting="diffusion",
         unit=True,
         cosine=True,
         max_iter=1,

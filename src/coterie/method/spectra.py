@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 HOST = np.empty(0)  # an example of NumPy's arrays
 
+# How a graph's vectors can be weighted, and the floor of 1 - l in commute times: of .1, .03, .01 and .001 the one with
+# the highest mean ARI over sets with clusters of unequal size that costs least on sets of equal size.
+WEIGHTINGS = ("equal", "diffusion", "commute")
+COMMUTE_FLOOR = 0.01
+
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
 
@@ -79,7 +84,6 @@ def graph_spectrum(
     n_components: int,
     *,
     drop_first: bool = False,
-    diffusion: int = 0,
     start: np.ndarray | None = None,
     precision: np.dtype | str = "float64",
 ) -> Spectrum:
@@ -87,9 +91,8 @@ def graph_spectrum(
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
-    ``drop_first`` the constant vector is left out. Every vector is multiplied by its singular value to the power
-    ``diffusion``, which gives weak directions less weight. ``start`` is that of a spectrum near this one.
-    ``precision`` is that of the iteration: vectors need not be more precise than the weights they multiply.
+    ``drop_first`` the constant vector is left out. ``start`` is that of a spectrum near this one. ``precision`` is that
+    of the iteration: vectors need not be more precise than the weights they multiply.
     """
     xp = array_namespace(gram)
     degrees = xp.sum(gram, axis=-1)  # (p,)
@@ -105,11 +108,32 @@ def graph_spectrum(
     found = top_eigenpairs(laplacian, min(n_components + 1, p), start, precision)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
-    lengths = inverse_roots(values[..., :used]) * xp.clip(values[..., :used], 0, None) ** (diffusion / 2)  # (m,)
+    lengths = inverse_roots(values[..., :used])  # (m,)
     basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
     basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
     must_be_finite("spectra", basis)
     return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, found.block)
+
+
+def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
+    """Return a graph's basis with every vector multiplied by its weight, given l, the square of its singular value.
+
+    "equal" leaves the vectors orthonormal, as published. "diffusion" multiplies by l, the share that a random walk of
+    two steps leaves of the vector. "commute" multiplies that by (1 - l_1 + c) / (1 - l + c), which follows commute
+    times: a cluster that hardly touches the others has l near 1 however small it is, and stands far above directions
+    within large clusters. The floor c keeps vectors whose l differ by rounding alike.
+    """
+    if weighting == "equal":
+        return spectrum.basis
+    xp = array_namespace(spectrum.basis)
+    r = spectrum.basis.shape[-1]
+    squares = spectrum.singular_values[:r] ** 2  # (m,) where m < r only if there are fewer landmarks
+    weights = squares
+    if weighting == "commute":
+        weights = squares * (1 - squares[0] + COMMUTE_FLOOR) / (1 - squares + COMMUTE_FLOOR)
+    basis = xp.zeros_like(spectrum.basis)
+    basis[:, : len(weights)] = spectrum.basis[:, : len(weights)] * weights
+    return basis  # (p, r)
 
 
 def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, power: float = 0.0) -> Consensus:

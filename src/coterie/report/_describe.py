@@ -303,7 +303,7 @@ def table(values: np.ndarray) -> list[list[float | None]]:
 
 def describe_spectra(model: Any) -> dict[str, Any]:
     """Return every graph's singular values, and the gaps between them: how far they speak for 2, 3, ... clusters."""
-    dropped = model.basis == "diffusion" if model.drop_first is None else model.drop_first
+    dropped = model.basis != "subspace" if model.drop_first is None else model.drop_first
     first = 2 if dropped else 1  # the number of the first singular value that is kept
     shortest = min(len(values) for values in model.singular_values_.values())
     kept = np.stack([values[:shortest] for values in model.singular_values_.values()])  # (G, m)

@@ -1,0 +1,188 @@
+"""Views -> every row joined to its nearest landmarks: preparation, landmarks and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coterie.method.graphs import (
+    LOCAL,
+    Block,
+    GraphMap,
+    build_graphs,
+    lay_out_graphs,
+    median_distance,
+)
+from coterie.method.landmarks import (
+    check_landmarks,
+    choose_landmarks,
+    concatenated_sample,
+    landmark_candidates,
+    sample_size,
+)
+from coterie.placement import Placement
+from coterie.progress import Progress, Stopwatch
+from coterie.rows import Rows
+from coterie.rows.sampling import draw_sample
+from coterie.settings import Settings
+from coterie.threads import in_order
+from coterie.validation import warn_caller
+from coterie.views import Preparation, Views, check_finite_rows, check_overlap, prepare, within_float_range
+from coterie.views.sharing import shared_preparations
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Every row joined to its nearest landmarks: what the rounds start from."""
+
+    rows: Rows  # blocks of neighbours
+    landmark_block: Block  # the landmarks' own neighbours
+    graph_map: GraphMap
+    landmarks: np.ndarray  # (p,) row numbers
+    shared: bool = False  # whether views were reduced to the directions that they share
+
+
+@dataclass(frozen=True)
+class PreparedSample:
+    """Raw rows that landmarks are found from, and what is done to the views of all rows."""
+
+    numbers: np.ndarray  # (s,) ascending
+    views: Views
+    preparations: tuple[Preparation, ...]
+    shared: bool = False  # whether views are reduced to the directions that they share
+
+    def alone(self) -> PreparedSample:
+        """Return the sample as if there were no other rows."""
+        return replace(self, numbers=np.arange(len(self.numbers)))
+
+
+def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, progress: Progress) -> PreparedSample:
+    """Draw rows, and find what is done to every view."""
+    numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
+    sample = views.take(numbers)
+    check_overlap(sample if views.may_lack else views, settings.least_clusters)
+    with progress.stage("preparation"):
+        return PreparedSample(numbers, sample, tuple(prepare_views(sample, numbers, settings, rng)))
+
+
+def share_directions(
+    sample: PreparedSample, settings: Settings, rng: np.random.Generator, progress: Progress
+) -> PreparedSample | None:
+    """Reduce the views to the directions that they share; None where there are none beyond chance."""
+    with progress.stage("preparation"):
+        blocks = sample.views.read(slice(None))
+        found = shared_preparations(blocks, sample.preparations, settings.most_clusters, rng)
+    return None if found is None else replace(sample, preparations=tuple(found), shared=True)
+
+
+def join(
+    views: Views,
+    sample: PreparedSample,
+    settings: Settings,
+    placement: Placement,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Graphs:
+    """Choose landmarks, and join every row to its nearest ones."""
+    present = 1.0 if views.complete and sample.views.complete else float(sample.views.presence().mean())
+    with progress.stage("landmarks"):
+        if settings.landmarks.method == "given":
+            least = 1 if settings.n_clusters is None else settings.n_clusters
+            landmarks = check_landmarks(settings.landmarks.given, views.n_rows, least)
+            landmark_views = views.take(landmarks)
+        else:
+            count = settings.landmarks.count(present)
+            chosen = pick_landmarks(sample.views, sample.preparations, count, settings, rng)
+            landmarks, landmark_views = sample.numbers[chosen], sample.views.take(chosen)
+        graph_map = lay_out(views.n_rows, sample.preparations, sample.views, landmark_views, settings, rng)
+    with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
+        if views.device is not None:
+            graph_map = graph_map.on(views.device)
+        rows = join_rows(views, graph_map, settings, placement, progress)
+        landmark_block = graph_map.connect(landmark_views.read(slice(None)))
+        return Graphs(rows, landmark_block, graph_map, landmarks, sample.shared)
+
+
+def prepare_views(
+    sample: Views, numbers: np.ndarray, settings: Settings, rng: np.random.Generator
+) -> list[Preparation]:
+    """Return what is done to every view, found from a sample of rows; ``numbers`` are for error messages."""
+    wanted = settings.preparation
+    blocks = sample.read(slice(None))
+    jobs = []
+    for view, block, scaling, metric in zip(sample, blocks, wanted.scalings, wanted.metrics, strict=True):
+        check_finite_rows(view.name, block.data, block.present, numbers)
+        choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
+        jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
+    preparations = list(in_order(lambda job: job(), jobs, settings.n_threads))
+    return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
+
+
+def pick_landmarks(
+    sample: Views,
+    preparations: Sequence[Preparation],
+    n_landmarks: int,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return which rows of the sample are landmarks."""
+    able = landmark_candidates(sample.presence(), n_landmarks, rng)
+    rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, settings.n_threads)  # (s, d)
+    chosen = choose_landmarks(rows, n_landmarks, settings.landmarks.method, rng, settings.n_threads)
+    if settings.n_clusters is not None and len(chosen) < settings.n_clusters:
+        raise ValueError(
+            f"X has {len(chosen)} distinct rows, fewer than n_clusters={settings.n_clusters}. Ask for fewer clusters."
+        )
+    if len(chosen) < n_landmarks and not settings.landmarks.grows:
+        warn_caller(
+            f"Only {len(chosen)} rows are distinct, so there are {len(chosen)} landmarks instead of {n_landmarks}."
+        )
+    return able[chosen]
+
+
+def lay_out(
+    n_rows: int,
+    preparations: Sequence[Preparation],
+    sample: Views,
+    landmarks: Views,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> GraphMap:
+    """Return the map from a row's views to its neighbours among the landmarks."""
+    wanted = settings.graphs
+    scales = wanted.neighbors(settings.owner, landmarks.n_rows, n_rows)
+    bandwidths = [
+        find_bandwidth(bandwidth, preparations[v], partial(sample.read_view, v, slice(None)), rng)
+        for v, bandwidth in enumerate(wanted.bandwidths)
+    ]
+    return lay_out_graphs(
+        landmarks,
+        preparations,
+        bandwidths,
+        scales,
+        shared=wanted.shared,
+        concatenation=wanted.concatenation,
+        precision=wanted.precision,
+    )
+
+
+def find_bandwidth(wanted: Any, preparation: Preparation, read: Callable[[], Any], rng: np.random.Generator) -> float:
+    """Return sigma of one view's Gaussian weights, in units of prepared rows."""
+    if isinstance(wanted, str):
+        return LOCAL if wanted == "local" else median_distance(read().known(), rng, preparation)
+    unit = preparation.factor if preparation.kind == "raw" else 1.0
+    return max(float(wanted) * unit, np.finfo(float).tiny)  # 0 would be LOCAL
+
+
+def join_rows(views: Views, graph_map: GraphMap, settings: Settings, placement: Placement, progress: Progress) -> Rows:
+    """Return all rows' neighbours: the one pass over the raw rows."""
+    watch = Stopwatch()
+    n_components = settings.rounds.n_components or settings.most_clusters
+    kept_bytes = graph_map.row_bytes + graph_map.dtype.itemsize * n_components
+    joined = build_graphs(placement.raw_rows(views, settings.plan, kept_bytes), graph_map, watch)
+    progress.add("graphs", watch, settings.n_threads)
+    return joined

@@ -1,0 +1,131 @@
+"""Several ways to merge the same graphs, and the one that the views agree with most.
+
+A cut through a large cluster is seen by one view and not by the others; a small cluster that all views see is in every
+view's neighbourhoods. So each view's graphs, before any guiding, are asked to predict every row's cluster from the
+landmarks that it is joined to. The partition that all views predict best is taken. Labels never take part.
+
+Candidates share the search for neighbours and the graphs' eigenvectors: one more costs a sum over rows, a small
+eigenproblem and a k-means on a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from coterie.arrays import precision_of, to_host
+from coterie.method.assignment import assign
+from coterie.method.cotraining import AugmentedView, CoTrainingSettings, first_round, solve_graphs
+from coterie.method.graphs import Block, host_block
+from coterie.method.rowmap import unit_embedding
+from coterie.method.selection import best_centroids, group_by_view, partition_agreement
+from coterie.rows import Rows
+
+# A later candidate is taken only if its agreement exceeds the first one's by this: other landmarks change it as much.
+CLEAR_LEAD = 0.005
+
+# Rows that k-means runs on, and its starts besides that of cluster-QR.
+CUT_ROWS = 5000
+CUT_STARTS = 3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to merge the graphs, after its first round.
+
+    Attributes
+    ----------
+    name : str
+        The basis.
+    agreement : float
+        How well each view's neighbours predict the clusters: adjusted Rand index, averaged over the views.
+    view : AugmentedView
+        Of the first round.
+    """
+
+    name: str
+    agreement: float
+    view: AugmentedView
+
+
+def first_rounds(
+    rows: Rows,
+    landmarks: Block,
+    bounds: np.ndarray,
+    settings: Mapping[str, CoTrainingSettings],
+) -> dict[str, AugmentedView]:
+    """Return the first round of every candidate, from one solution of the graphs' eigenproblems."""
+    common = next(iter(settings.values()))
+    spectra = solve_graphs(rows, len(landmarks.indices), bounds, common, landmarks.weights)
+    precision = precision_of(landmarks.weights)
+    return {name: first_round(rows, spectra, bounds, own, precision) for name, own in settings.items()}
+
+
+def judge(
+    views: Mapping[str, AugmentedView],
+    sample: Block,
+    bounds: np.ndarray,
+    graph_views: Sequence[int],
+    n_clusters: int,
+    rng: np.random.Generator,
+) -> list[Candidate]:
+    """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
+    block = host_block(sample, bounds)
+    return [
+        Candidate(
+            name,
+            float(np.mean(neighbour_agreement(block, bounds, graph_views, cut(sample, view, bounds, n_clusters, rng)))),
+            view,
+        )
+        for name, view in views.items()
+    ]
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the first candidate, unless another agrees clearly better with the views."""
+    best = max(candidates, key=lambda candidate: candidate.agreement)
+    return best if best.agreement > candidates[0].agreement + CLEAR_LEAD else candidates[0]
+
+
+def cut(block: Block, view: AugmentedView, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the clusters of some rows in an augmented view."""
+    embedding = to_host(unit_embedding(block, view.basis, bounds))  # (s, c)
+    some = embedding[np.sort(rng.permutation(len(embedding))[:CUT_ROWS])]
+    return assign(embedding, best_centroids(some, k, CUT_STARTS, rng)).labels  # (s,)
+
+
+def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
+    """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
+
+    Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
+    predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
+    count for it, and neither does the concatenation, which is made of the other views.
+    """
+    n, k = len(labels), int(labels.max()) + 1
+    one_hot = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
+    found = []
+    for graphs in group_by_view(graph_views):
+        votes = np.sum([predicted_shares(adjacency(block, bounds, g), one_hot) for g in graphs], axis=0)  # (n, k)
+        known = votes.any(axis=1)
+        found.append(partition_agreement(votes[known].argmax(axis=1), labels[known]) if known.any() else 0.0)
+    return np.array(found)  # (V,)
+
+
+def adjacency(block: Block, bounds: np.ndarray, graph: int) -> sparse.csr_array:
+    """Return one graph's weights Z as a sparse matrix."""
+    columns = slice(bounds[graph], bounds[graph + 1])
+    indices, weights = block.indices[:, columns], block.weights[:, columns]
+    n, q = indices.shape
+    pointers = np.arange(0, n * q + 1, q)
+    shape = (n, int(block.indices.max()) + 1)
+    return sparse.csr_array((weights.ravel().astype(np.float64), indices.ravel().astype(np.int64), pointers), shape)
+
+
+def predicted_shares(weights: sparse.csr_array, one_hot: sparse.csr_array) -> np.ndarray:
+    """Return Z D^(-1) Z^T Y: the labels of every row's landmarks' rows, in shares that sum to one."""
+    at_landmarks = (weights.T @ one_hot).toarray()  # (p, k)
+    totals = at_landmarks.sum(axis=1, keepdims=True)
+    return weights @ (at_landmarks / np.where(totals > 0, totals, 1))  # (n, k)

@@ -1,0 +1,111 @@
+"""Directions that several views share: what is left of noisy views when each keeps only what another confirms.
+
+Noise of one view is independent of the others', whatever its covariance; a cluster is seen by several views at once. So
+canonical correlations between the views find the directions in which clusters differ, where the directions of largest
+variance may hold nothing but noise (Chaudhuri and others 2009; generalised to several views by MAXVAR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+
+from coterie.arrays import to_host
+from coterie.views.preparation import Columns, Preparation, Project, Step, apply_steps, column_moments, spread
+
+# Wider views would make large eigenproblems; and each column of a view needs rows to be told from chance.
+MOST_SHARED_COLUMNS = 4000
+ROWS_PER_COLUMN = 5
+
+# A view's own directions below this share of its mean variance are left out; the same share is added to the others.
+RIDGE = 0.01
+
+# Directions at most, as for principal ones.
+MOST_DIRECTIONS = 200
+
+
+def shared_preparations(
+    blocks: Sequence[Any], preparations: Sequence[Preparation], n_clusters: int, rng: np.random.Generator
+) -> list[Preparation] | None:
+    """Return preparations that keep the directions which views share, or None where there are none beyond chance.
+
+    ``blocks`` are the rows of a sample, one for each view, and ``preparations`` what is done to them otherwise.
+    """
+    complete = np.all([present_rows(block) for block in blocks], axis=0)  # (s,)
+    chains = [with_all_columns(preparation.steps) for preparation in preparations]
+    rows = [known_rows(block, complete) for block in blocks]
+    tables = [standardised(apply_steps(chain, own)) for chain, own in zip(chains, rows, strict=True)]
+    widths = [table.shape[1] for table, _ in tables]
+    if len(tables) < 2 or sum(widths) > MOST_SHARED_COLUMNS or complete.sum() < ROWS_PER_COLUMN * max(widths):
+        return None
+    directions = shared_directions([table for table, _ in tables], min(2 * n_clusters, MOST_DIRECTIONS), rng)
+    if directions is None:
+        return None
+    found = []
+    for preparation, chain, (_, columns), part, own in zip(preparations, chains, tables, directions, rows, strict=True):
+        steps = (*chain, columns, Project(part.astype(preparation.dtype)))
+        plain = replace(preparation, steps=steps, factor=1.0, kind=f"{preparation.kind}, shared")
+        found.append(replace(plain, factor=1.0 / spread(plain, own)))
+    return found
+
+
+def present_rows(block: Any) -> np.ndarray:
+    """Return which rows of a block have its view."""
+    return np.ones(block.data.shape[0], dtype=bool) if block.present is None else to_host(block.present)
+
+
+def known_rows(block: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a block, in host memory."""
+    return to_host(block.data)[rows]
+
+
+def with_all_columns(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps without a last projection on the directions of largest variance: they may hold noise alone."""
+    return steps[:-1] if steps and isinstance(steps[-1], Project) else steps
+
+
+def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
+    """Return rows with columns of mean zero and deviation one (constant ones are zero), and the step that does it."""
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    moments = column_moments(rows)
+    varies = moments.varies()
+    columns = Columns(moments.mean, np.where(varies, 1 / np.where(varies, moments.std, 1.0), 0.0))
+    return columns(rows.astype(np.float32)), columns  # (s, d)
+
+
+def shared_directions(tables: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> list[np.ndarray] | None:
+    """Return each view's part of the directions that views share beyond chance (d x m), or None.
+
+    With whitened views side by side, A, the eigenvalues of A^T A / n are 1 where views are independent, and up to the
+    number of views where they say the same. The largest one of rows that are permuted in every view is what chance
+    makes of as many rows and columns.
+    """
+    whiteners = [whitener(table) for table in tables]
+    white = [table @ own.astype(table.dtype) for table, own in zip(tables, whiteners, strict=True)]  # each (s, w)
+    values, vectors = eigh(correlation(white))
+    chance = eigh(correlation([table[rng.permutation(len(table))] for table in white]), eigvals_only=True)[-1]
+    m = min(int((values > chance).sum()), most)
+    if m == 0:
+        return None
+    top = vectors[:, ::-1][:, :m]  # (sum of w, m)
+    parts = np.split(top, np.cumsum([table.shape[1] for table in white])[:-1])
+    return [own @ part for own, part in zip(whiteners, parts, strict=True)]
+
+
+def whitener(table: np.ndarray) -> np.ndarray:
+    """Return W such that table @ W has nearly unit covariance; directions with hardly any variance are left out."""
+    values, vectors = eigh(correlation([table]))
+    floor = RIDGE * values.mean()
+    kept = values > floor
+    return vectors[:, kept] * (values[kept] + floor) ** -0.5  # (d, w)
+
+
+def correlation(tables: Sequence[np.ndarray]) -> np.ndarray:
+    """Return A^T A / n of tables side by side."""
+    side_by_side = np.hstack(tables)
+    return (side_by_side.T @ side_by_side).astype(np.float64) / len(side_by_side)

@@ -1,0 +1,87 @@
+"""Candidates are chosen by what each view's neighbours predict: in closed form, and on clusters of any size."""
+
+import numpy as np
+import pytest
+
+from coterie import GuidedCoTraining
+from coterie.method.candidates import CLEAR_LEAD, Candidate, choose, neighbour_agreement
+from coterie.method.graphs import CONCATENATION, Block
+from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis
+from coterie.metrics import ari
+
+
+def blobs(sizes, columns, rng, separation=9.0):
+    """Clusters of the given sizes in random order, with centres of one length in every view."""
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    views = []
+    for d in columns:
+        centres = rng.standard_normal((len(sizes), d))
+        centres *= separation / np.linalg.norm(centres, axis=1, keepdims=True)
+        views.append(centres[labels] + rng.standard_normal((len(labels), d)))
+    return views, labels
+
+
+def test_weights_of_vectors():
+    spectrum = Spectrum(np.ones((4, 3)), np.sqrt([0.99, 0.9, 0.5, 0.1]))
+    squares = np.array([0.99, 0.9, 0.5])
+    np.testing.assert_array_equal(weighted_basis(spectrum, "equal"), spectrum.basis)
+    np.testing.assert_allclose(weighted_basis(spectrum, "diffusion")[0], squares)
+    expected = squares * (0.01 + COMMUTE_FLOOR) / (1 - squares + COMMUTE_FLOOR)
+    np.testing.assert_allclose(weighted_basis(spectrum, "commute")[0], expected)
+
+
+def test_a_graph_with_fewer_landmarks_than_vectors():
+    spectrum = Spectrum(np.ones((2, 3)), np.sqrt([0.9, 0.5]))
+    np.testing.assert_allclose(weighted_basis(spectrum, "diffusion"), np.tile([0.9, 0.5, 0], (2, 1)))
+
+
+def test_neighbours_predict_what_their_landmarks_hold():
+    # Six rows, two landmarks, one neighbour each: the landmarks part the rows 0 to 2 from the rows 3 to 5.
+    first = np.array([[0], [0], [0], [1], [1], [1]], dtype=np.uint16)
+    second = np.array([[0], [1], [0], [1], [0], [1]], dtype=np.uint16)  # a view that parts them otherwise
+    block = Block(np.hstack([first, second, first]), np.ones((6, 3), dtype=np.float32))
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    found = neighbour_agreement(block, np.array([0, 1, 2, 3]), [0, 1, CONCATENATION], labels)
+    votes = np.array([0, 1, 0, 1, 0, 1])  # the majority of either landmark's rows
+    np.testing.assert_allclose(found, [1.0, ari(votes, labels)])  # and nothing of the concatenation
+
+
+def test_rows_that_lack_a_view_are_not_predicted_by_it():
+    indices = np.array([[0], [0], [1], [1]], dtype=np.uint16)
+    weights = np.array([[1], [1], [1], [0]], dtype=np.float32)  # the last row lacks the view
+    labels = np.array([0, 0, 1, 0])
+    assert neighbour_agreement(Block(indices, weights), np.array([0, 1]), [0], labels) == [1.0]
+
+
+def test_the_first_candidate_stays_unless_another_leads_clearly():
+    first, close, far = (
+        Candidate(name, 0.8 + lead, None) for name, lead in zip("abc", (0, CLEAR_LEAD, 0.1), strict=True)
+    )
+    assert choose([first, close]) is first
+    assert choose([first, close, far]) is far
+
+
+@pytest.mark.parametrize(
+    ("sizes", "columns"),
+    [
+        ((1500, 1500, 30), (10, 8)),  # 1 % of the rows
+        ((1500, 1500, 160), (10, 8)),  # 5 %
+        ((2000, 2000, 80, 80, 80), (20, 15, 10)),
+        (tuple(int(40 * 100 ** (i / 9)) for i in range(10)), (20, 15, 10)),  # 40 to 4,000 rows
+    ],
+)
+def test_clusters_of_any_size_are_found(sizes, columns, rng):
+    views, labels = blobs(sizes, columns, rng)
+    model = GuidedCoTraining(len(sizes), random_state=0, n_landmarks=300).fit(views)
+    assert ari(labels, model.labels_) > 0.99
+    assert [line["name"] for line in model.candidates_ if line["chosen"]] == ["commute"]
+    np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+def test_a_basis_can_be_asked_for(rng):
+    views, labels = blobs((600, 600, 40), (10, 8), rng)
+    for basis, rounds in (("diffusion", 2), ("commute", 5)):
+        model = GuidedCoTraining(3, basis=basis, tol=0, random_state=0).fit(views)
+        assert model.n_iter_ == rounds
+        assert not hasattr(model, "candidates_")
+    assert ari(labels, model.labels_) > 0.99  # commute

@@ -1,0 +1,75 @@
+"""Directions that views share, against canonical correlations and against noise that hides clusters."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from coterie import GuidedCoTraining
+from coterie.metrics import ari
+from coterie.views.sharing import RIDGE, shared_directions, whitener
+
+
+def hidden_clusters(n, k, columns, rng, *, length=3.0, nuisance=2.0):
+    """Clusters whose centres are far shorter than the noise of every view, which is correlated."""
+    labels = rng.integers(k, size=n)
+    views = []
+    for d in columns:
+        centres = rng.standard_normal((k, d))
+        centres *= length / np.linalg.norm(centres, axis=1, keepdims=True)
+        factors = rng.standard_normal((n, d // 8)) @ (nuisance * rng.standard_normal((d // 8, d)) / np.sqrt(d // 8))
+        views.append((centres[labels] + factors + rng.standard_normal((n, d))).astype(np.float32))
+    return views, labels
+
+
+def test_whitened_rows_have_unit_covariance_but_for_the_ridge(rng):
+    rows = rng.standard_normal((5000, 4)) @ rng.standard_normal((4, 6))  # of rank 4
+    white = rows @ whitener(rows)
+    assert white.shape[1] <= 4
+    variances = np.linalg.eigvalsh(rows.T @ rows / len(rows))
+    floor = RIDGE * variances.mean()
+    kept = variances[variances > floor]
+    np.testing.assert_allclose(white.T @ white / len(white), np.diag(kept / (kept + floor)), atol=1e-10)
+
+
+def test_a_common_factor_is_the_only_shared_direction(rng):
+    factor = rng.standard_normal(4000)
+    tables = []
+    for d in (6, 9):
+        noise = rng.standard_normal((4000, d)) @ rng.standard_normal((d, d))
+        tables.append((noise + 3 * factor[:, None] * rng.standard_normal(d)).astype(np.float32))
+    found = shared_directions(tables, 5, rng)
+    assert [part.shape for part in found] == [(6, 1), (9, 1)]
+    for table, part in zip(tables, found, strict=True):
+        assert abs(np.corrcoef((table @ part)[:, 0], factor)[0, 1]) > 0.9
+
+
+def test_independent_views_share_nothing(rng):
+    tables = [rng.standard_normal((3000, d)).astype(np.float32) for d in (8, 8, 8)]
+    found = shared_directions(tables, 5, rng)
+    assert found is None or found[0].shape[1] <= 1  # chance beats chance now and then
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch"])
+def test_clusters_under_noise_are_found_by_what_views_share(device):
+    views, labels = hidden_clusters(6000, 5, (80, 60, 40), np.random.default_rng(0))
+    model = GuidedCoTraining(5, random_state=0, n_landmarks=300, device=device, measure_stability=True).fit(views)
+    assert ari(labels, model.labels_) > 0.9
+    assert all("shared" in steps for steps in model.preparation_.values())
+    chosen = [line for line in model.candidates_ if line["chosen"]]
+    assert [line["preparation"] for line in chosen] == ["shared"]
+    np.testing.assert_array_equal(np.asarray(model.predict(views)), np.asarray(model.labels_))
+
+
+def test_clusters_that_do_not_replicate_are_warned_of(rng):
+    noise = [rng.standard_normal((800, d)) for d in (200, 150)]
+    with pytest.warns(UserWarning, match="do not replicate"):
+        GuidedCoTraining(6, random_state=0).fit(noise)
+
+
+def test_clusters_that_replicate_are_not_warned_of(rng):
+    labels = rng.integers(3, size=500)
+    centres = 8 * rng.standard_normal((3, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GuidedCoTraining(3, random_state=0).fit(centres[labels] + rng.standard_normal((500, 6)))
