@@ -7,17 +7,23 @@ columns, it is the columns that are samples.
 
 from __future__ import annotations
 
+import json
 import math
+import mmap
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.formats import matlab_4, matlab_5, tree_files
+from coterie.formats import tree_files
 from coterie.formats.errors import FormatError
+from coterie.formats.isolated import read_isolated
 from coterie.formats.labels import find_labels, is_label
+from coterie.formats.matlab_child import LENGTH_BYTES
 from coterie.formats.tables import (
     ArrayStore,
     CSRStore,
@@ -33,6 +39,7 @@ from coterie.formats.tables import (
 from coterie.formats.unpacking import ROW_BYTES, check_ratio
 
 NUMERIC = {
+    "numbers",
     "double",
     "single",
     "logical",
@@ -64,46 +71,81 @@ def split_key(key: str) -> tuple[str, int | None]:
     return found[1], int(found[2] or found[3])
 
 
-# -- version 4 and 5 --------------------------------------------------------------------------------------------
+# -- version 4 to 7 ---------------------------------------------------------------------------------------------
 
 
-def reader(path: Path) -> Any:
-    """Return the module that reads a file older than version 7.3."""
-    return matlab_4 if matlab_4.is_version_4(path) else matlab_5
+@dataclass(frozen=True)
+class Stored:
+    """A variable in what the child process wrote."""
+
+    kind: str
+    shape: tuple[int, ...]
+    arrays: tuple[np.ndarray, ...]  # its values, mapped; data, indices and indptr of a sparse one, by rows
 
 
-def load_5(path: Path, name: str, cell: int | None = None) -> Any:
-    """Return a variable or a cell of it."""
-    value = reader(path).load(path, name)
-    if cell is None:
-        return value
-    cells = value.ravel(order="F")
-    return cells[cell].T if columns_are_samples([np.shape(one) for one in cells]) else cells[cell]
+STRUCT = Stored("struct", (), ())  # is listed by its fields
+
+
+@lru_cache(maxsize=1)  # the variables of a file are asked for one after the other
+def read_variables_of(path: Path, size: int, changed: int) -> dict[str, Stored]:
+    """Return the variables of a file in one of its states, after a child process has read it whole."""
+    return stored_in(read_isolated("coterie.formats.matlab_child", path))
+
+
+def stored_in(content: mmap.mmap | bytes) -> dict[str, Stored]:
+    """Return the variables in what the child process wrote."""
+    end = len(content) - LENGTH_BYTES
+    described = json.loads(content[end - int.from_bytes(content[end:], "little") : end])
+    return {key: Stored(kind, tuple(shape), mapped(content, arrays)) for key, kind, shape, arrays in described}
+
+
+def mapped(content: mmap.mmap | bytes, arrays: list[Any]) -> tuple[np.ndarray, ...]:
+    """Return arrays where they lie in what the child process wrote."""
+    return tuple(np.ndarray(shape, dtype, content, offset, order="F") for dtype, offset, shape in arrays)
+
+
+def read_variables(path: Path) -> dict[str, Stored]:
+    """Return the variables of a file of version 4 to 7, and what is in its cells and structs."""
+    about = path.stat()
+    return read_variables_of(path, about.st_size, about.st_mtime_ns)
+
+
+def read_array(path: Path, key: str, turn: bool = False) -> np.ndarray:
+    """Return numbers or text, mapped; transposed where columns are samples."""
+    values = read_variables(path)[key].arrays[0]
+    return values.T if turn else values
+
+
+def read_csr_parts(path: Path, key: str, turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a sparse variable by rows; transposed where columns are samples."""
+    found = read_variables(path)[key]
+    data, indices, indptr = found.arrays
+    if not turn:
+        return data, indices, indptr
+    return csr_parts_of(sparse.csr_array((data, indices, indptr), shape=found.shape).T)
+
+
+def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
+    """Return a store of a variable or a cell."""
+    found = read_variables(path)
+    key = name if cell is None else f"{name}/{cell}"
+    one, turn = found.get(key, STRUCT), False
+    if one.kind not in ("numbers", "sparse", "text"):
+        raise FormatError(f"{where} holds cells, a struct or an object, not numbers. Name what is in it.")
+    if cell is not None:
+        cells = [found.get(f"{name}/{i}", STRUCT) for i in range(math.prod(found[name].shape))]
+        turn = columns_are_samples([one.shape for one in cells])
+    shape = check_shape(one.shape[::-1] if turn else one.shape, where)
+    dtype = check_dtype(one.arrays[0].dtype, where)
+    if one.kind == "sparse":
+        return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(read_csr_parts, path, key, turn))
+    return ArrayStore(where=where, shape=shape, dtype=dtype, array=Lazy(read_array, path, key, turn))
 
 
 def columns_are_samples(shapes: list[tuple[int, ...]]) -> bool:
     """Whether the cells of a cell array agree in their columns and not in their rows."""
     flat = all(len(shape) == 2 for shape in shapes)
     return flat and len({shape[0] for shape in shapes}) > 1 and len({shape[1] for shape in shapes}) == 1
-
-
-def csr_parts_5(path: Path, name: str, cell: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse variable by rows."""
-    return csr_parts_of(load_5(path, name, cell))
-
-
-def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
-    """Return a store of a variable, which is in memory from now on."""
-    array: Lazy[Any] = Lazy(load_5, path, name, cell)
-    value = array()
-    if isinstance(value, dict) or value.dtype == object:
-        raise FormatError(f"{where} holds cells or a struct, not numbers. Name what is in it.")
-    if sparse.issparse(value):
-        shape, dtype = check_shape(value.shape, where), check_dtype(value.dtype, where)
-        return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_5, path, name, cell))
-    return ArrayStore(
-        where=where, shape=check_shape(value.shape, where), dtype=check_dtype(value.dtype, where), array=array
-    )
 
 
 # -- version 7.3 ------------------------------------------------------------------------------------------------
@@ -177,7 +219,23 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
 
 def variables(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and class of every variable."""
-    return variables_73(path) if is_hdf5(path) else reader(path).variables(path)
+    if is_hdf5(path):
+        return variables_73(path)
+    found = read_variables(path)
+    cells = {key for key, one in found.items() if one.kind == "cell"}
+    return {key: (one.shape, one.kind) for key, one in found.items() if not cells.intersection(owners(key))}
+
+
+def owners(key: str) -> list[str]:
+    """Return what a key lies in.
+
+    Examples
+    --------
+    >>> owners("data/X/0")
+    ['data', 'data/X']
+    """
+    parts = key.split("/")
+    return ["/".join(parts[:i]) for i in range(1, len(parts))]
 
 
 def tables(path: Path) -> tuple[str, ...]:
@@ -231,4 +289,7 @@ def labels(path: Path, key: str | None) -> Target:
         node = tree_files.node_at(path, name)
         tree_files.check_stored(node, place(path, name))
         return Target(np.asarray(node[:]))
-    return Target(np.asarray(load_5(path, name)))
+    found = read_variables(path)[name]
+    if found.kind not in ("numbers", "text"):
+        raise FormatError(f"{place(path, name)} is not one label per row: it holds {found.kind}.")
+    return Target(np.array(found.arrays[0]))

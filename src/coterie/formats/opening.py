@@ -119,8 +119,9 @@ def open_table(
     RangeIndex) is no ids.
 
     Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
-    are stored by rows. Compressed ``.npz``, ``.gz`` and ``.mat`` are unpacked once, to a temporary file; a file that
-    claims to unpack to more than 128 MiB and 250 times its size is refused. svmlight, and sparse matrices that are
+    are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file, and so is ``.mat`` before
+    version 7.3, by SciPy in a child process; a file that claims to unpack to more than 128 MiB and 250 times its size
+    is refused. svmlight, and sparse matrices that are
     stored by columns, are read whole.
 
     Examples
