@@ -38,3 +38,16 @@ def names_of(package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find
+
+
+def lazy_names(package: str, modules: Mapping[str, Collection[str]]) -> tuple[Callable[[str], Any], Callable[[], list]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package whose names are defined in its modules.
+
+    Examples
+    --------
+    >>> find, names = lazy_names("importlib", {"metadata": ("EntryPoint", "Distribution")})
+    >>> names(), find("EntryPoint").__name__
+    (['Distribution', 'EntryPoint'], 'EntryPoint')
+    """
+    homes = {name: module for module, names in modules.items() for name in names}
+    return names_of(package, homes), lambda: sorted(homes)

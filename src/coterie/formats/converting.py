@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.files import written_whole
+from coterie.files import expand_home, written_whole
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
@@ -56,7 +56,7 @@ def write_views(
     >>> [(name, table.is_sparse) for name, table in open_views(path).items()]
     [('left', False), ('right', True)]
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     suffix = path.suffix.lower()
     tell = tell or (lambda rows: None)
     if suffix in TREES:

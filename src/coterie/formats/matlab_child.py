@@ -1,9 +1,8 @@
 """MATLAB's files of version 4 to 7, read by SciPy; run as a child process by `isolated.read_isolated`.
 
-It writes the values of every variable, first axis first, then a JSON list that says for each its key, its kind (numbers,
-sparse, text, cell, struct or other), its shape, and type, offset and shape of its arrays, and in the last eight bytes the
-length of that list.
-"""
+It writes the values of every variable, first axis first, then a JSON list, and in the last eight bytes the length of
+that list. For each variable the list has its key, its kind (numbers, sparse, text, cell, struct or other), its shape,
+and type, offset and shape of its arrays."""
 
 from __future__ import annotations
 

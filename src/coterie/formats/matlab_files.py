@@ -20,22 +20,13 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats import tree_files
+from coterie.formats.checks import check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError
 from coterie.formats.isolated import read_isolated
-from coterie.formats.labels import find_labels, is_label
+from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.matlab_child import LENGTH_BYTES
-from coterie.formats.tables import (
-    ArrayStore,
-    CSRStore,
-    Lazy,
-    Store,
-    Target,
-    check_dtype,
-    check_shape,
-    csr_parts_of,
-    listed,
-    place,
-)
+from coterie.formats.registry import Request
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
 from coterie.formats.unpacking import ROW_BYTES, check_ratio
 
 NUMERIC = {
@@ -214,7 +205,7 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
     return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_73, path, node.name, shape, turn))
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+# -- the reader -------------------------------------------------------------------------------------------------
 
 
 def variables(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -238,7 +229,7 @@ def owners(key: str) -> list[str]:
     return ["/".join(parts[:i]) for i in range(1, len(parts))]
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     found = {name: of for name, of in variables(path).items() if not is_label(name)}
     cells = [name for name, (shape, kind) in found.items() if kind == "cell" and math.prod(shape) > 0]
@@ -252,11 +243,10 @@ def tables(path: Path) -> tuple[str, ...]:
     return wide if len(wide) > 1 else ()
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
     found = variables(path)
-    if key is None:
-        key = only_table(path, found)
+    key = only_table(path, found) if request.key is None else request.key
     name, cell = (key, None) if key in found else split_key(key)
     if name not in found:
         raise FormatError(f"{path} has no variable {name!r} (there: {listed(found)}).")
@@ -282,9 +272,9 @@ def only_table(path: Path, found: dict[str, tuple[tuple[int, ...], str]]) -> str
     return wide[0]
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
-    name = find_labels(path, tuple(variables(path)), key)
+    name = find_labels(path, tuple(variables(path)), request.key)
     if is_hdf5(path):
         node = tree_files.node_at(path, name)
         tree_files.check_stored(node, place(path, name))

@@ -11,21 +11,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from scipy import sparse
 
+from coterie.formats.checks import check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError
-from coterie.formats.labels import find_labels, is_label
-from coterie.formats.tables import (
-    ArrayStore,
-    CSRStore,
-    Lazy,
-    RawStore,
-    Store,
-    Target,
-    check_dtype,
-    check_shape,
-    csr_parts_of,
-    listed,
-    place,
-)
+from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.registry import Request, refuse_key
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of
 from coterie.formats.unpacking import ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
@@ -152,10 +142,10 @@ def view_numbers(path: Path) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+# -- the reader -------------------------------------------------------------------------------------------------
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     if path.suffix.lower() == ".npy":
         return ()
@@ -171,11 +161,11 @@ def tables(path: Path) -> tuple[str, ...]:
     return wide or tuple(named) or tuple(found)
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
+    key = request.key
     if path.suffix.lower() == ".npy":
-        if key is not None:
-            raise FormatError(f"{path} is a single array and has no key {key!r}. Leave the key out.")
+        refuse_key(path, key)
         return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
     found = members(path)
     where = place(path, key)
@@ -227,18 +217,18 @@ def sparse_store(path: Path) -> Store:
         where=str(path),
         shape=shape,
         dtype=check_dtype(headers["data"].dtype, str(path)),
-        parts=Lazy(load_npz_parts, path),
+        parts=Lazy(read_npz_parts, path),
     )
 
 
-def load_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def read_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the CSR arrays of a sparse matrix that is stored in another way, and so must be read whole."""
     return csr_parts_of(sparse.load_npz(path))
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
     if path.suffix.lower() == ".npy":
         return Target(np.array(map_npy(path)))
     found = members(path)
-    return Target(read_member(path, find_labels(path, tuple(found), key)))
+    return Target(read_member(path, find_labels(path, tuple(found), request.key)))

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from coterie.files import written_whole
+from coterie.files import expand_home, written_whole
 from coterie.formats.errors import FormatError, package
 
 ID = "id"
@@ -73,7 +73,7 @@ def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
     >>> np.load(path)
     array([2, 0, 1])
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     begin = WRITERS.get(path.suffix.lower() if path.suffix.lower() != ".gz" else Path(path.stem).suffix.lower() + ".gz")
     if begin is None:
         raise FormatError(f"{path} cannot be written: {path.suffix or 'no extension'} is none of {', '.join(WRITERS)}.")
