@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from coterie.features._optional import optional
+from coterie.files import expand_home
 
 VARIABLE = "COTERIE_DATA"
 
@@ -20,7 +21,7 @@ def find_home(data_home: str | os.PathLike[str] | None = None) -> Path:
     'somewhere'
     """
     chosen = data_home or os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else platform_cache()
+    return expand_home(chosen) if chosen else platform_cache()
 
 
 def platform_cache() -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.files import expand_home, written_whole
+from coterie.formats.bundles import write_bundle
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
@@ -119,11 +120,9 @@ def whole(table: Any, dense: bool) -> Any:
 
 def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) -> None:
     """Write a bundle, or a lone sparse matrix as SciPy does."""
-    from coterie.datasets._bundle import save_views
-
     found = {name: whole(table, dense) for name, table in views.items()}
     if len(found) > 1 or target is not None:
-        save_views(path, found, None if target is None else np.unique(target, return_inverse=True)[1])
+        write_bundle(path, found, None if target is None else np.unique(target, return_inverse=True)[1])
         return
     (matrix,) = found.values()
     with written_whole(path) as file:

@@ -69,24 +69,23 @@ def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap
         If the child refuses the file, ends before it is done, or exceeds a limit.
     """
     limits = limits or Limits.for_file(path)
-    command = [sys.executable, "-P", "-m", module, str(path), str(limits.memory)]
     with tempfile.TemporaryFile(prefix="coterie-") as content, tempfile.TemporaryFile() as said:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=content,
-                stderr=said,
-                env=environment(),
-                timeout=limits.seconds,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise FormatError(f"{path} cannot be read: it took more than {limits.seconds:.0f} s. {REMEDY}") from error
+        code = run_module(module, path, limits, content, said)
         size = os.fstat(content.fileno()).st_size
-        if done.returncode or not size:
-            raise FormatError(f"{path} cannot be read: {reason(done.returncode, last_line(said))}. {REMEDY}")
+        if code or not size:
+            raise FormatError(f"{path} cannot be read: {reason(code, last_line(said))}. {REMEDY}")
         unpacking.check_ratio(size, path.stat().st_size, path)
         return mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def run_module(module: str, path: Path, limits: Limits, content: BinaryIO, said: BinaryIO) -> int:
+    """Return the exit code of a child process, after it has written its content and what it has to say."""
+    command = [sys.executable, "-P", "-m", module, str(path), str(limits.memory)]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": content, "stderr": said}
+    try:
+        return subprocess.run(command, **pipes, env=environment(), timeout=limits.seconds).returncode  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired as error:
+        raise FormatError(f"{path} cannot be read: it took more than {limits.seconds:.0f} s. {REMEDY}") from error
 
 
 REMEDY = "Is it complete? Write it again."

@@ -2,7 +2,8 @@
 
 It writes the values of every variable, first axis first, then a JSON list, and in the last eight bytes the length of
 that list. For each variable the list has its key, its kind (numbers, sparse, text, cell, struct or other), its shape,
-and type, offset and shape of its arrays."""
+and type, offset and shape of its arrays.
+"""
 
 from __future__ import annotations
 

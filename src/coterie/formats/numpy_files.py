@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -136,10 +137,33 @@ def map_members(path: Path, *keys: str) -> tuple[np.ndarray, ...]:
 
 def view_numbers(path: Path) -> dict[str, int]:
     """Return the number of each view of a bundle, by name."""
-    from coterie.datasets._bundle import read_names  # brings much with it that other files do not need
-
     names = read_names({"view_names": read_member(path, "view_names")}, path)
     return {name: number for number, name in enumerate(names, start=1)}
+
+
+def read_names(arrays: Mapping[str, np.ndarray], path: Path) -> list[str]:
+    """Return the names of the views."""
+    names = required(arrays, "view_names", path)
+    if names.ndim != 1 or names.dtype.kind not in "US" or not names.size:
+        raise ValueError(
+            f"{path}: 'view_names' must be a list of at least one string. "
+            f"Got {names.dtype} of shape {names.shape} instead."
+        )
+    try:
+        listed = [str(name) for name in names.astype(np.str_)]
+    except (SystemError, UnicodeError) as error:  # letters that there are not
+        raise ValueError(f"{path}: 'view_names' must be text. Got something else instead.") from error
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
+    return listed
+
+
+def required(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> np.ndarray:
+    """Return the array of a key that must be there."""
+    if key not in arrays:
+        there = ", ".join(arrays) or "nothing"
+        raise ValueError(f"{path} is not a bundle: it has no {key!r} (there: {there}).")
+    return arrays[key]
 
 
 # -- the reader -------------------------------------------------------------------------------------------------
