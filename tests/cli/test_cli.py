@@ -535,6 +535,7 @@ def bad_files():
     }
 
 
+@pytest.mark.filterwarnings("default:.*may be names")
 def test_a_first_line_of_years_is_names_where_that_is_said(folder):
     rows = pd.DataFrame(np.random.default_rng(0).random((40, 3)), columns=["2019", "2020", "2021"])
     rows.to_csv("years.csv", index=False)
