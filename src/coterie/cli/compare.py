@@ -94,7 +94,7 @@ def compare(
             name: outcome.describe(None if known is None else known[drawn]) for name, outcome in outcomes.items()
         },
         "agreement": agreement(found_labels),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "files": {},
         "config": opt.recorded(ctx),
     }

@@ -69,7 +69,7 @@ def convert(
             dense=dense,
             tell=lambda rows: step(rows, f"writing {out}"),
         )
-    found = {"command": "convert", "rows": opened.n_rows, "views": opened.describe(), "files": {"out": str(out)}}
+    found = {"command": "convert", "rows": opened.n_rows, "views": opened.facts(), "files": {"out": str(out)}}
     voice.result(found, lambda console: show(console, found))
 
 

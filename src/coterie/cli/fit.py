@@ -170,7 +170,7 @@ def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str
             "weight": estimator.view_weights_.get(name),
             "agreement": estimator.agreement_.get(name),
         }
-        for name, facts in opened.describe().items()
+        for name, facts in opened.facts().items()
     }
 
 

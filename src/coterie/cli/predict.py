@@ -90,7 +90,7 @@ def predict(
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
         "sizes": count(assigned, estimator.n_clusters_),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
         "scores": None if known is None else scores(known, assigned),
         "seconds": seconds,

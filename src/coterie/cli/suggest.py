@@ -74,7 +74,7 @@ def suggest(
         "is_clear": suggestion.is_clear,
         "strength": suggestion.strength,
         "candidates": candidates(suggestion),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "seconds": time.perf_counter() - started,
         "config": opt.recorded(ctx),
     }

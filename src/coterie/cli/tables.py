@@ -43,7 +43,7 @@ class OpenedViews:
         rows = self.positions[name]
         return slice(None) if rows is None else np.argsort(np.where(rows < 0, len(rows), rows), kind="stable")  # (n,)
 
-    def describe(self) -> dict[str, dict[str, Any]]:
+    def facts(self) -> dict[str, dict[str, Any]]:
         """Return where each view comes from and how large it is, as plain data."""
         return {
             name: {"where": file.where, "rows": file.shape[0], "columns": file.shape[1], "sparse": file.is_sparse}
