@@ -421,11 +421,12 @@ def varint(value):
 
 @pytest.mark.parametrize("name", ["x", "x.y"])
 @pytest.mark.parametrize("claim", ["packed", "unpacked"])
-def test_parquet_pages_that_claim_too_much(tmp_path, claim, name):
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_parquet_pages_that_claim_too_much(tmp_path, compression, claim, name):
     """Arrow makes room for what a page says that it is."""
     path = tmp_path / "x.parquet"
     lists = pa.array([[1.0, 2.0]] * 1000, pa.list_(pa.float64(), 2))
-    pa.parquet.write_table(pa.table({name: lists}), path, compression="gzip", use_dictionary=False)
+    pa.parquet.write_table(pa.table({name: lists}), path, compression=compression, use_dictionary=False)
     np.testing.assert_array_equal(open_table(path)[[0, 999]], [[1, 2]] * 2)
     # A page's header begins with its kind, 0, and its sizes unpacked and packed: fields 1 to 3.
     number = rb"([\x80-\xff]*[\x00-\x7f])"
