@@ -1,8 +1,10 @@
 """Which module reads a file, and that every module is what the registry takes it for."""
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 from written_files import npy, refused
 
+from coterie import formats
 from coterie.formats import (
     FormatError,
     open_table,
@@ -94,3 +97,14 @@ def test_a_file_may_begin_with_a_tilde(tmp_path, monkeypatch):
     assert open_table("~/x.npy").shape == (4, 4)
     with pytest.raises(FormatError, match=r"There is no file ~none.npy"):
         open_table("~none.npy")
+
+
+def test_formats_stand_on_nothing_above_them():
+    """Neither at the top of a module nor inside a function."""
+    allowed = ("coterie.formats", "coterie.files", "coterie.lazy")
+    for path in Path(formats.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            above = [name for name in names if name.split(".")[0] == "coterie" and not name.startswith(allowed)]
+            assert not above, f"{path.name} imports {above}"

@@ -333,6 +333,19 @@ def test_zarr_chunks_that_were_cut_off(tmp_path, version, length):
     refused(path, "its chunk 0")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_chunks_that_were_cut_in_half_end_no_process(tmp_path, version):
+    """Behind the first rows, where Blosc reads on until it is stopped by the system."""
+    path = tmp_path / "x.zarr"
+    blosc = numcodecs.Blosc() if version == 2 else zarr.codecs.BloscCodec()
+    values = np.random.default_rng(0).integers(0, 9, (60_000, 8)).astype(float)
+    root = zarr.create_group(path, zarr_format=version)
+    root.create_array("x", data=values, chunks=(30_000, 8), compressors=blosc)
+    chunk = path / "x" / ("1.0" if version == 2 else "c/1/0")
+    chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 2])
+    refused(path, "its chunk")
+
+
 def test_parquet_groups_of_fewer_rows_than_none(tmp_path):
     path = tmp_path / "x.parquet"
     pa.parquet.write_table(pa.table({"x": np.arange(60.0)}), path, compression="none")
