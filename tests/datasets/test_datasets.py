@@ -441,7 +441,7 @@ class TestConverters:
         with pytest.raises(ValueError, match=r"'data' must be pixels x images x 10\. Got \(256, 10\)"):
             convert_usps(path)
         path.write_bytes(b"not a MATLAB file, but long enough to have a header " * 5)
-        with pytest.raises(ValueError, match=r"usps_all\.mat cannot be read: Unknown mat file type"):
+        with pytest.raises(ValueError, match=r"usps_all\.mat cannot be read: it is not a MATLAB file"):
             convert_usps(path)
 
     @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -38,6 +38,7 @@ NUMERIC = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
 
+VERSION_5 = (b"\x00\x01IM", b"\x01\x00MI")  # and the byte order; version 4 begins with a small number instead
 MAX_CELLS = 10_000  # of one array that are as many views
 
 
@@ -97,6 +98,10 @@ def mapped(content: mmap.mmap | bytes, arrays: list[Any]) -> tuple[np.ndarray, .
 
 def read_variables(path: Path) -> dict[str, Stored]:
     """Return the variables of a file of version 4 to 7, and what is in its cells and structs."""
+    with open(path, "rb") as file:
+        head = file.read(128)
+    if 0 not in head[:4] and head[124:] not in VERSION_5:  # which needs no child process to see
+        raise FormatError(f"{path} cannot be read: it is not a MATLAB file: bytes 124 to 127 are {head[124:]!r}.")
     about = path.stat()
     return read_variables_of(path, about.st_size, about.st_mtime_ns)
 
