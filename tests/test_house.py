@@ -21,8 +21,8 @@ ROOMS = (
     ("rows",),
     ("kernels",),
     ("arrays",),
-    ("formats",),
-    ("datasets", "features", "metrics"),
+    ("datasets",),
+    ("formats", "features", "metrics"),
     ("validation", "threads", "progress", "files", "lazy"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}

@@ -8,6 +8,12 @@ and are watched from outside. A finding is any other error, a process that dies,
 of processor time (or ten minutes in all) over a file, and memory that grows by more than 256 MiB: all files are small.
 Its number is printed, and ``--only NUMBER`` repeats it. The results are one line of benchmarks/results/fuzz.jsonl for
 each kind.
+
+    python benchmarks/fuzz.py --kinds parquet hdf5 zarr --cases 2000 --checks none
+    python benchmarks/fuzz.py --kinds parquet hdf5 zarr --cases 2000 --checks probe
+
+show what our own look at parquet's pages, HDF5's heaps and zarr's chunks is good for: without it, and with a probe in
+its place, a child process that opens the file and reads its first rows before this one does.
 """
 
 import argparse
@@ -20,6 +26,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from importlib import import_module
 from itertools import pairwise
 from multiprocessing import connection, get_context
 from pathlib import Path
@@ -35,6 +42,9 @@ HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from mutate_files import KINDS, make_case, place_file, try_file  # noqa: E402
+
+from coterie.formats import isolated, open_views  # noqa: E402
+from coterie.formats.isolated import run_child  # noqa: E402
 
 CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
 GROWTH_LIMIT = 256 << 20
@@ -56,7 +66,7 @@ def memory(entry):
     return 0
 
 
-def look_at(kind, seeds, seed, number, folder):
+def look_at(kind, seeds, seed, number, folder, probe):
     """Return what became of a case: damage, outcome, details, seconds and growth of memory."""
     done, file = case(kind, seeds, seed, number)
     inside = folder / str(number)  # a new name each time: HDF5 knows files by theirs
@@ -65,7 +75,7 @@ def look_at(kind, seeds, seed, number, folder):
     Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
     before, started = memory("VmRSS"), time.perf_counter()
     try:
-        found, details = try_file(kind, path), ""
+        found, details = try_file(kind, path) if not probe or survives_probe(path) else "refused", ""
     except Exception as error:
         found = "memory" if isinstance(error, MemoryError) else "error"
         details = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
@@ -76,8 +86,69 @@ def look_at(kind, seeds, seed, number, folder):
     return done, found, details, seconds, growth
 
 
-def work(kind, seeds, seed, numbers, pipe):
+def run_forked(module, path, limits, content, said):
+    """Return the exit code of a fork in the place of a new child process, whose imports would take most of the time."""
+    child = os.fork()
+    if not child:
+        os.dup2(content.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
+        try:
+            room = psutil.Process().memory_info().vms  # what a new process would not have
+            run_child(import_module(module).write_variables, [str(path), str(room + (1 << 30))])
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def leave_out_checks():
+    """Let the libraries read parquet, HDF5 and zarr without our own look at the file first."""
+    from coterie.formats import arrow_files, hdf5_text, tree_files
+
+    def with_gaps(self, names):
+        """Ask Arrow which columns lack values."""
+        metadata = self._metadata()
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups if names else 0)]
+        chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+        known = {chunk.path_in_schema for chunk in chunks}
+        lacking = {chunk.path_in_schema for chunk in chunks if not chunk.statistics or chunk.statistics.null_count}
+        return {name for name in names if name in lacking or name not in known}
+
+    arrow_files.ParquetFile.with_gaps = with_gaps
+    arrow_files.ParquetFile._footer = lambda self: [None] * self._metadata().num_row_groups
+    arrow_files.check_pages = lambda *_: None
+    tree_files.check_heaps = lambda *_: None
+    tree_files.check_chunks = lambda *_: None
+    hdf5_text.check_text = hdf5_text.check_attribute = lambda *_: None
+
+
+def survives_probe(path):
+    """Whether a child process opens a file and reads its first rows within the limits; it may refuse the file."""
+    child = os.fork()
+    if not child:
+        limit = psutil.Process().memory_info().vms + GROWTH_LIMIT
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
+        code = 0
+        try:
+            for table in open_views([path]).values():
+                table[:1], table.ids, table.columns
+        except MemoryError:
+            code = 1
+        except Exception:
+            pass  # the same is said again where it is read
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def work(kind, seeds, seed, numbers, pipe, checks):
     """Look at cases, one after the other; runs in a process of its own."""
+    isolated.run_module = run_forked
+    if checks != "ours":
+        leave_out_checks()
     limit = psutil.Process().memory_info().vms + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -88,7 +159,7 @@ def work(kind, seeds, seed, numbers, pipe):
             try_file(kind, place_file(good, Path(name) / f"good{i}"))
         pipe.send(None)
         for number in numbers:
-            pipe.send((number, look_at(kind, seeds, seed, number, Path(name))))
+            pipe.send((number, look_at(kind, seeds, seed, number, Path(name), checks == "probe")))
             if number % 100 == 0:
                 gc.collect()
 
@@ -96,12 +167,12 @@ def work(kind, seeds, seed, numbers, pipe):
 class Worker:
     """A process that reads files, and what is known of it from outside."""
 
-    def __init__(self, kind, seeds, seed, numbers):
+    def __init__(self, kind, seeds, seed, numbers, checks):
         self.numbers = numbers
         self.at = numbers[0]  # the case that it is at
         self.is_ready = False
         self.pipe, theirs = processes.Pipe(duplex=False)
-        self.process = processes.Process(target=work, args=(kind, seeds, seed, numbers, theirs))
+        self.process = processes.Process(target=work, args=(kind, seeds, seed, numbers, theirs, checks))
         self.process.start()
         theirs.close()
         self._mark()
@@ -143,12 +214,12 @@ class Worker:
         return self.process.exitcode
 
 
-def campaign(kind, seed, cases, n_processes, keep):
+def campaign(kind, seed, cases, n_processes, keep, checks):
     """Look at all cases of a kind; return their outcomes."""
     seeds = KINDS[kind].seeds()
     tally = Tally(kind, seeds, seed, keep)
     bounds = np.linspace(0, cases, n_processes + 1).astype(int)
-    workers = [Worker(kind, seeds, seed, range(a, b)) for a, b in pairwise(bounds.tolist()) if a < b]
+    workers = [Worker(kind, seeds, seed, range(a, b), checks) for a, b in pairwise(bounds.tolist()) if a < b]
     while workers:
         ready = connection.wait([worker.pipe for worker in workers], timeout=1)
         for worker in list(workers):
@@ -170,7 +241,7 @@ def campaign(kind, seed, cases, n_processes, keep):
                 tally.add(worker.at, ("?", over, f"exit code {code}", 0.0, 0))
                 rest = range(worker.at + 1, worker.numbers.stop)
                 if rest:
-                    workers.append(Worker(kind, seeds, seed, rest))
+                    workers.append(Worker(kind, seeds, seed, rest, checks))
     return tally
 
 
@@ -226,6 +297,7 @@ def main():
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="a folder for files that are findings")
     parser.add_argument("--only", type=int, help="repeat one case of one kind, and let its error out")
+    parser.add_argument("--checks", choices=("ours", "none", "probe"), default="ours", help="what looks at files first")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
     if args.only is not None:
@@ -234,14 +306,15 @@ def main():
     count = 0
     for kind in args.kinds:
         started = time.perf_counter()
-        tally = campaign(kind, args.seed, args.cases, args.processes, args.keep)
+        tally = campaign(kind, args.seed, args.cases, args.processes, args.keep, args.checks)
         count += len(tally.findings)
         record = tally.record(args.cases, time.perf_counter() - started)
         print(
             {name: record[name] for name in ("target", "cases", "outcomes", "slowest_s", "peak_growth_mib", "seconds")}
         )
         if not args.dry:
-            append_record(HERE / "results" / "fuzz.jsonl", record)
+            name = "fuzz.jsonl" if args.checks == "ours" else "fuzz_checks.jsonl"
+            append_record(HERE / "results" / name, {**record, "checks": args.checks})
     sys.exit(bool(count))
 
 

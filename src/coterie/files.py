@@ -50,7 +50,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> [entry.name for entry in folder.iterdir()]
     ['a.txt']
     """
-    target = Path(path).expanduser()
+    target = expand_home(path)
     unfinished = None
     try:
         if not target.parent.exists():
@@ -123,3 +123,20 @@ def take_over(path: Path) -> BinaryIO | None:
         pass
     file.close()
     return None
+
+
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the home folder in the place of ``~``, unless a file is called so or nobody has such a home.
+
+    Examples
+    --------
+    >>> expand_home("~nobody-is-called-so.npy").name
+    '~nobody-is-called-so.npy'
+    """
+    path = Path(path)
+    if str(path).startswith("~") and not os.path.exists(path):
+        try:
+            return path.expanduser()
+        except RuntimeError:  # no user has that name
+            return path
+    return path

@@ -40,6 +40,19 @@ def names_of(package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
     return find
 
 
+def lazy_names(package: str, modules: Mapping[str, Collection[str]]) -> tuple[Callable[[str], Any], Callable[[], list]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package whose names are defined in its modules.
+
+    Examples
+    --------
+    >>> find, names = lazy_names("importlib", {"metadata": ("EntryPoint", "Distribution")})
+    >>> names(), find("EntryPoint").__name__
+    (['Distribution', 'EntryPoint'], 'EntryPoint')
+    """
+    homes = {name: module for module, names in modules.items() for name in names}
+    return names_of(package, homes), lambda: sorted(homes)
+
+
 def import_extra(module: str, extra: str, purpose: str) -> Any:
     """Import a module of a package that comes with one of Coterie's extras.
 

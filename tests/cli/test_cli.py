@@ -475,6 +475,7 @@ def bad_files():
     Path("ragged.csv").write_text("a,b\n1,2\n3\n")
     pd.DataFrame({"id": ["u", "u", "v"], "x": [1.0, 2, 3]}).to_csv("twice.csv", index=False)
     pd.DataFrame({"id": ["u", "v", "w"], "x": [1.0, 2, 3]}).to_csv("once.csv", index=False)
+    pd.DataFrame({"id": ["U", "V", "W"], "x": [1.0, 2, 3]}).to_csv("other.csv", index=False)
     Path("bare").mkdir()
     Path("noise.coterie").write_bytes(bytes(range(256)) * 9)
     fit = ("fit", "-k", "3")
@@ -498,7 +499,12 @@ def bad_files():
         (*fit, "digits.npz::nope"): "has no view 'nope'",
         (*fit, "hog.parquet[h9]"): "no column 'h9'",
         (*fit, "short.npy[0]", "-k", "9"): "n_clusters=9",
-        (*fit, "pixels.npy", "-k", "many"): "'n_clusters' parameter",
+        (*fit, "pixels.npy", "-k", "many"): "--clusters (-k) must be a whole number above 1, or auto. Got 'many'",
+        (*fit, "pixels.npy", "-k", "1.5"): "--clusters (-k) must be a whole number above 1, or auto. Got '1.5'",
+        (*fit, "~tilde.npy"): "There is no file ~tilde.npy",
+        (*fit, "pixels.npy", "--labels", "-"): "- cannot be written: results go to files, not to standard output",
+        (*fit, "once.csv", "other.csv", "--id-column", "id"): "its first is 'u', and there it is 'U'",
+        (*fit, "pixels.npy[1:385]"): "pixels.npy has 9 columns, counted from 0, and '1:385' is no range of them",
         (*fit, "pixels.npy", "--scaling", "hog=block"): "'scaling' parameter",
         (*fit, "pixels.npy", "--scaling", "a=block", "--scaling", "none"): "--scaling takes one value",
         (*fit, "pixels.npy", "--set", "n_jobs=3"): "--set takes name=value",
@@ -527,6 +533,25 @@ def bad_files():
         ("suggest-k", "pixels.npy", "--max", "200"): "at most half",
         ("compare", "pixels.npy", "-k", "1000"): "No method could be run",
     }
+
+
+@pytest.mark.filterwarnings("default:.*may be names")
+def test_a_first_line_of_years_is_names_where_that_is_said(folder):
+    rows = pd.DataFrame(np.random.default_rng(0).random((40, 3)), columns=["2019", "2020", "2021"])
+    rows.to_csv("years.csv", index=False)
+    for options, expected in ([], 41), (["--header"], 40), (["--no-header"], 41):
+        result = run("convert", "years.csv", "years.npy", *options, "--json")
+        found = json.loads(result.stdout)
+        assert found["rows"] == expected
+        assert ["may be names" in warning for warning in found["warnings"]] == [True] * (not options)
+
+
+def test_ids_are_written_as_they_are(folder):
+    """Also those that a spreadsheet would take for formulas: they are what rows are matched by."""
+    ids = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", *(f"r{i}" for i in range(36))]
+    pd.DataFrame({"id": ids, "x": np.arange(40.0)}).to_csv("rows.csv", index=False)
+    run("convert", "rows.csv", "out.csv", "--id-column", "id")
+    assert pd.read_csv("out.csv")["id"].tolist() == ids
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -333,6 +333,19 @@ def test_zarr_chunks_that_were_cut_off(tmp_path, version, length):
     refused(path, "its chunk 0")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_chunks_that_were_cut_in_half_end_no_process(tmp_path, version):
+    """Behind the first rows, where Blosc reads on until it is stopped by the system."""
+    path = tmp_path / "x.zarr"
+    blosc = numcodecs.Blosc() if version == 2 else zarr.codecs.BloscCodec()
+    values = np.random.default_rng(0).integers(0, 9, (60_000, 8)).astype(float)
+    root = zarr.create_group(path, zarr_format=version)
+    root.create_array("x", data=values, chunks=(30_000, 8), compressors=blosc)
+    chunk = path / "x" / ("1.0" if version == 2 else "c/1/0")
+    chunk.write_bytes(chunk.read_bytes()[: chunk.stat().st_size // 2])
+    refused(path, "its chunk")
+
+
 def test_parquet_groups_of_fewer_rows_than_none(tmp_path):
     path = tmp_path / "x.parquet"
     pa.parquet.write_table(pa.table({"x": np.arange(60.0)}), path, compression="none")
@@ -421,11 +434,12 @@ def varint(value):
 
 @pytest.mark.parametrize("name", ["x", "x.y"])
 @pytest.mark.parametrize("claim", ["packed", "unpacked"])
-def test_parquet_pages_that_claim_too_much(tmp_path, claim, name):
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_parquet_pages_that_claim_too_much(tmp_path, compression, claim, name):
     """Arrow makes room for what a page says that it is."""
     path = tmp_path / "x.parquet"
     lists = pa.array([[1.0, 2.0]] * 1000, pa.list_(pa.float64(), 2))
-    pa.parquet.write_table(pa.table({name: lists}), path, compression="gzip", use_dictionary=False)
+    pa.parquet.write_table(pa.table({name: lists}), path, compression=compression, use_dictionary=False)
     np.testing.assert_array_equal(open_table(path)[[0, 999]], [[1, 2]] * 2)
     # A page's header begins with its kind, 0, and its sizes unpacked and packed: fields 1 to 3.
     number = rb"([\x80-\xff]*[\x00-\x7f])"

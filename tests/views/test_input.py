@@ -247,3 +247,19 @@ def test_tables_in_files_are_matched_by_id(data, tmp_path):
     assert model.row_ids_.tolist() == ids.tolist()
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(model.predict(tables), expected.predict(frames))
+
+
+def test_tables_of_pyarrow_are_views_alone_in_a_list_and_in_a_dict(rng):
+    import pyarrow as pa
+
+    tables = [pa.table({"a": rng.standard_normal(9), "b": rng.standard_normal(9)}) for _ in range(2)]
+    for given, names in (
+        (tables[0], ("X",)),
+        (tables, ("view0", "view1")),
+        (dict(zip("uv", tables, strict=True)), ("u", "v")),
+    ):
+        views = as_views(given)
+        assert views.names == names
+        for view, table in zip(views, tables, strict=False):
+            assert view.columns == ("a", "b")
+            np.testing.assert_array_equal(view.data, np.column_stack([table["a"], table["b"]]))

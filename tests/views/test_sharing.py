@@ -46,8 +46,7 @@ def test_a_common_factor_is_the_only_shared_direction(rng):
 
 def test_independent_views_share_nothing(rng):
     tables = [rng.standard_normal((3000, d)).astype(np.float32) for d in (8, 8, 8)]
-    found = shared_directions(tables, 5, rng)
-    assert found is None or found[0].shape[1] <= 1  # chance beats chance now and then
+    assert shared_directions(tables, 5, rng) is None
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import LabelsFile, read_target, show_rest
+from coterie.cli.fit import LabelsFile, show_rest
 from coterie.cli.session import EXPECTED, Voice, cell, complain, in_one_line
-from coterie.cli.tables import check_outputs, open_files, scores, write_rows
+from coterie.cli.tables import check_outputs, open_files, read_target, scores, write_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +52,7 @@ def compare(
     labels: LabelsFile = None,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
+    header: opt.Header = None,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
@@ -71,9 +72,9 @@ def compare(
     * `coterie compare pixels.npy hog.parquet -k 10 --method Coterie --method "k-means, scaled" --rows 200 --json`
     """
     voice = Voice.of(ctx)
-    opened = open_files(views, id_column)
+    opened = open_files(views, id_column, header)
     check_outputs([labels], [], opened.files.values())
-    known = read_target(target, id_column, opened)
+    known = read_target(target, id_column, opened, header)
     chosen = choose_methods(list(opened.files), min(opened.n_rows, rows or opened.n_rows), method or [])
     drawn = draw(opened.n_rows, rows, seed)
     tables = {name: table[drawn] for name, table in opened.matched.items()}
@@ -95,7 +96,7 @@ def compare(
             name: outcome.describe(None if known is None else known[drawn]) for name, outcome in outcomes.items()
         },
         "agreement": agreement(found_labels),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "files": {},
         "config": opt.recorded(ctx),
     }

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import read_target
 from coterie.cli.session import Voice, cell
-from coterie.cli.tables import check_outputs, open_files
+from coterie.cli.tables import check_outputs, open_files, read_target
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +26,7 @@ def convert(
     out: Out,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
+    header: opt.Header = None,
     dense: Dense = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
@@ -48,8 +48,8 @@ def convert(
     from coterie.formats import write_views
 
     voice = Voice.of(ctx)
-    opened = open_files(views, id_column)
-    known = read_target(target, id_column, opened)
+    opened = open_files(views, id_column, header)
+    known = read_target(target, id_column, opened, header)
     check_outputs([], [out], opened.files.values())
     for name, table in opened.matched.items():
         if opened.files[name].is_sparse and not table.is_sparse and not dense:
@@ -69,7 +69,7 @@ def convert(
             dense=dense,
             tell=lambda rows: step(rows, f"writing {out}"),
         )
-    found = {"command": "convert", "rows": opened.n_rows, "views": opened.describe(), "files": {"out": str(out)}}
+    found = {"command": "convert", "rows": opened.n_rows, "views": opened.facts(), "files": {"out": str(out)}}
     voice.result(found, lambda console: show(console, found))
 
 

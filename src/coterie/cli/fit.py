@@ -11,10 +11,18 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
-from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, stream_rows, write_rows
+from coterie.cli.tables import (
+    OpenedViews,
+    check_one_column,
+    check_outputs,
+    open_files,
+    read_target,
+    scores,
+    stream_rows,
+    write_rows,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
     from coterie import GuidedCoTraining
@@ -61,6 +69,7 @@ def fit(
     image: Images = None,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
+    header: opt.Header = None,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     landmarks: opt.Landmarks = None,
@@ -100,7 +109,7 @@ def fit(
     """  # noqa: E501
     voice = Voice.of(ctx)
     with quick_imports():
-        opened = open_files(views, id_column)  # before the slow imports, so that bad files are told at once
+        opened = open_files(views, id_column, header)  # before the slow imports, so that bad files are told at once
         import_estimator()
     estimator = opt.make_model(ctx.params)
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
@@ -108,7 +117,7 @@ def fit(
     check_outputs([labels, embedding], [model, report], opened.files.values())
     shapes = parse_images(image or [])
     check_report(report)
-    known = read_target(target, id_column, opened)
+    known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
         estimator.fit(opened.tables)
@@ -137,24 +146,6 @@ def fit(
         voice.note("Nothing was written. Add --labels out.csv, --model m.coterie or --report r.html.")
 
 
-def read_target(path: str | None, id_column: str | None, opened: OpenedViews) -> np.ndarray | None:
-    """Return the known labels of the rows; their file need not have the column of ids."""
-    if path is None:
-        return None
-    from coterie.formats import open_target
-    from coterie.formats.opening import family_of, files_of, parse_spec
-
-    first = files_of(parse_spec(path).path)[0]
-    target = open_target(path, id_column=id_column if family_of(first).has_columns else None)
-    moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
-    if moved is not None and target.ids is None:
-        raise ValueError(
-            f"{path} has no row ids, but the views' rows are matched by id ({opened.files[moved].where} has them in "
-            "another order, or lacks some). Give the known labels ids too."
-        )
-    return target.for_rows(opened.ids, opened.n_rows)  # (n,)
-
-
 def check_report(path: Path | None) -> None:
     """Refuse a report for which the library is missing, before the work."""
     if path is not None and path.suffix.lower() != ".json":
@@ -179,7 +170,7 @@ def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str
             "weight": estimator.view_weights_.get(name),
             "agreement": estimator.agreement_.get(name),
         }
-        for name, facts in opened.describe().items()
+        for name, facts in opened.facts().items()
     }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.session import plain, remember_debug
+from coterie.files import expand_home
 
 if TYPE_CHECKING:
     from coterie import GuidedCoTraining
@@ -185,7 +186,21 @@ def make_model(options: Mapping[str, Any]) -> GuidedCoTraining:
     from coterie import GuidedCoTraining
 
     make = GuidedCoTraining.as_published if options.get("published") else GuidedCoTraining
-    return make(parse_value(str(options["clusters"])), **estimator_settings(options))
+    return make(parse_clusters(str(options["clusters"])), **estimator_settings(options))
+
+
+def parse_clusters(text: str) -> Any:
+    """Return what is written for --clusters.
+
+    Examples
+    --------
+    >>> parse_clusters("10"), parse_clusters("auto")
+    (10, 'auto')
+    """
+    value = parse_value(text)
+    if value == "auto" or type(value) is int:
+        return value
+    raise ValueError(f"--clusters (-k) must be a whole number above 1, or auto. Got {text!r} instead.")
 
 
 def estimator_settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +242,7 @@ def complete_files(ctx: typer.Context, args: list[str], incomplete: str) -> list
     """Return the files that what was typed so far may become; a view's name before = stays."""
     name, equals, typed = incomplete.rpartition("=")
     parent = Path(typed).parent if not typed.endswith("/") else Path(typed)
-    folder = parent.expanduser()
+    folder = expand_home(parent)
     if not folder.is_dir():
         return []
     found = []
@@ -257,6 +272,15 @@ IdColumn = Annotated[
     str | None,
     typer.Option(
         help="Column of row ids in text, parquet and Arrow files; rows are matched by it.", rich_help_panel=FILES
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of text files holds names.",
+        rich_help_panel=FILES,
+        show_default="found out",
     ),
 ]
 TargetFile = Annotated[

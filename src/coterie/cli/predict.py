@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import Confidence, Embedding, LabelsFile, read_target, show_rest
+from coterie.cli.fit import Confidence, Embedding, LabelsFile, show_rest
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
-from coterie.cli.tables import Columns, check_one_column, check_outputs, match_files, scores, stream_rows
+from coterie.cli.tables import Columns, check_one_column, check_outputs, match_files, read_target, scores, stream_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,7 @@ def predict(
     embedding: Embedding = None,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
+    header: opt.Header = None,
     config: opt.Config = None,
     device: opt.Device = None,
     jobs: opt.Jobs = None,
@@ -55,7 +56,7 @@ def predict(
     with quick_imports():
         from coterie.formats import open_views
 
-        files = open_views(list(views), id_column=id_column)
+        files = open_views(list(views), id_column=id_column, header=header)
         import_estimator()
         from coterie.saving import load
     estimator = load(model)
@@ -73,7 +74,7 @@ def predict(
     order = opened.order_of(next(iter(named)))
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [], opened.files.values())
-    known = read_target(target, id_column, opened)
+    known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
     columns: dict[Path, Columns] = {}
     if labels is not None:
@@ -89,7 +90,7 @@ def predict(
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
         "sizes": count(assigned, estimator.n_clusters_),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
         "scores": None if known is None else scores(known, assigned),
         "seconds": seconds,

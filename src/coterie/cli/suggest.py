@@ -34,6 +34,7 @@ def suggest(
     k_max: KMax = None,
     top: Top = 10,
     id_column: opt.IdColumn = None,
+    header: opt.Header = None,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     landmarks: opt.Landmarks = None,
@@ -59,7 +60,7 @@ def suggest(
     """
     voice = Voice.of(ctx)
     with quick_imports():
-        opened = open_files(views, id_column)
+        opened = open_files(views, id_column, header)
         import_estimator()
         from coterie import suggest_k
     settings = opt.estimator_settings(ctx.params)
@@ -73,7 +74,7 @@ def suggest(
         "is_clear": suggestion.is_clear,
         "strength": suggestion.strength,
         "candidates": candidates(suggestion),
-        "views": opened.describe(),
+        "views": opened.facts(),
         "seconds": time.perf_counter() - started,
         "config": opt.recorded(ctx),
     }

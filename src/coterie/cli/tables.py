@@ -43,7 +43,7 @@ class OpenedViews:
         rows = self.positions[name]
         return slice(None) if rows is None else np.argsort(np.where(rows < 0, len(rows), rows), kind="stable")  # (n,)
 
-    def describe(self) -> dict[str, dict[str, Any]]:
+    def facts(self) -> dict[str, dict[str, Any]]:
         """Return where each view comes from and how large it is, as plain data."""
         return {
             name: {"where": file.where, "rows": file.shape[0], "columns": file.shape[1], "sparse": file.is_sparse}
@@ -51,20 +51,38 @@ class OpenedViews:
         }
 
 
-def open_files(specs: Sequence[str], id_column: str | None) -> OpenedViews:
+def open_files(specs: Sequence[str], id_column: str | None, header: bool | None = None) -> OpenedViews:
     """Open views and match their rows."""
     from coterie.formats import open_views
 
-    return match_files(open_views(list(specs), id_column=id_column))
+    return match_files(open_views(list(specs), id_column=id_column, header=header))
 
 
 def match_files(files: dict[str, FileTable]) -> OpenedViews:
-    """Match the rows of views: by id where there are ids, else by position."""
+    """Match the rows of views: by id where there are ids, else by position; a fit of the tables takes that over."""
     from coterie.formats import match_rows
 
     ids, positions = match_rows(list(files.values()))
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
     return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
+
+
+def read_target(
+    path: str | None, id_column: str | None, opened: OpenedViews, header: bool | None = None
+) -> np.ndarray | None:
+    """Return the known labels of the rows, matched as the views' rows are."""
+    if path is None:
+        return None
+    from coterie.formats import open_target
+
+    target = open_target(path, id_column=id_column, header=header)
+    moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
+    if moved is not None and target.ids is None:
+        raise ValueError(
+            f"{path} has no row ids, but the views' rows are matched by id ({opened.files[moved].where} has them in "
+            "another order, or lacks some). Give the known labels ids too."
+        )
+    return target.for_rows(opened.ids, opened.n_rows)  # (n,)
 
 
 # -- what is written ------------------------------------------------------------------------------------------------
@@ -93,6 +111,11 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
     rest = [path for path in others if path is not None]
     taken = {Path(table.where.partition("::")[0]).resolve(): "is read by this command" for table in inputs}
     for path in (*rows, *rest):
+        if str(path) == "-":
+            raise ValueError(
+                "- cannot be written: results go to files, not to standard output. Name one, such as out.csv; --json "
+                "prints what was found."
+            )
         if (reason := taken.get(path.resolve())) is not None:
             raise ValueError(f"{path} {reason}. Choose another name.")
         taken[path.resolve()] = "would be written twice"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coterie.lazy import names_of
+from coterie.lazy import lazy_names
 
 __all__ = [
     "DownloadError",
@@ -48,30 +48,15 @@ if TYPE_CHECKING:
     )
     from coterie.datasets._synthetic import iterate_views, make_views
 
-__getattr__ = names_of(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "DownloadError": "_download",
-        "MultiViewData": "_bundle",
-        "cached_features": "_features",
-        "convert_mfeat": "_convert",
-        "convert_mnist": "_convert",
-        "convert_nus": "_convert",
-        "convert_reuters": "_convert",
-        "convert_usps": "_convert",
-        "fetch_mfeat": "_fetch",
-        "fetch_mnist": "_fetch",
-        "fetch_nus": "_fetch",
-        "fetch_reuters": "_fetch",
-        "fetch_usps": "_fetch",
-        "iterate_views": "_synthetic",
-        "load_digit_views": "_digits",
-        "load_views": "_bundle",
-        "make_views": "_synthetic",
-        "save_views": "_bundle",
+        "_bundle": ("MultiViewData", "load_views", "save_views"),
+        "_convert": ("convert_mfeat", "convert_mnist", "convert_nus", "convert_reuters", "convert_usps"),
+        "_digits": ("load_digit_views",),
+        "_download": ("DownloadError",),
+        "_features": ("cached_features",),
+        "_fetch": ("fetch_mfeat", "fetch_mnist", "fetch_nus", "fetch_reuters", "fetch_usps"),
+        "_synthetic": ("iterate_views", "make_views"),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

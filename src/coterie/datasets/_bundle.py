@@ -1,17 +1,4 @@
-"""One file for one multi-view data set: reading and writing the bundle format.
-
-A bundle is an ``.npz`` archive without pickled objects:
-
-==================================================== =====================================
-key                                                  meaning
-==================================================== =====================================
-``view_names``                                       the names of the views, in order
-``view_1``, ``view_2``, ...                          a dense view, rows by columns
-``view_1_data``, ``_indices``, ``_indptr``,          a sparse view instead, as CSR
-``_shape``
-``y``                                                int32 labels from 0; may be left out
-==================================================== =====================================
-"""
+"""Data sets of several views, in files of the bundle format (`coterie.formats.bundles`)."""
 
 from __future__ import annotations
 
@@ -26,10 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from coterie.datasets._home import find_home
-from coterie.files import written_whole
-
-SUFFIX = ".npz"
-CSR_PARTS = ("data", "indices", "indptr", "shape")
+from coterie.files import expand_home
+from coterie.formats.bundles import SUFFIX, read_bundle, write_bundle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,11 +82,7 @@ def load_views(
     MultiViewData('toy', 3 rows, a: 3 float64, b: 2 float64)
     """
     path = find_bundle(path_or_name, data_home)
-    arrays = read_arrays(path)
-    names = read_names(arrays, path)
-    views = {name: read_view(arrays, i, path) for i, name in enumerate(names, start=1)}
-    target = read_target(arrays, path)
-    check_rows(views, target, f"{path}")
+    views, target = read_bundle(path)
     return MultiViewData(views, target, path.stem)
 
 
@@ -130,22 +111,13 @@ def save_views(path: str | os.PathLike[str], views: Mapping[str, Any], target: A
     """
     path = Path(path)
     path = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
-    arrays: dict[str, Any] = {"view_names": np.array(list(views), dtype=np.str_)}
-    kept = {name: as_view(view, f"view {name!r} for {path}") for name, view in views.items()}
-    labels = None if target is None else as_labels(np.asarray(target), f"target for {path}")
-    check_rows(kept, labels, f"The data for {path}")
-    for i, view in enumerate(kept.values(), start=1):
-        arrays.update(view_arrays(view, i))
-    if labels is not None:
-        arrays["y"] = labels
-    with written_whole(path) as file:
-        np.savez_compressed(file, **arrays)
+    write_bundle(path, views, target)
     return path
 
 
 def find_bundle(path_or_name: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> Path:
     """Return the file that is meant by a path or by the name of a bundle."""
-    path = Path(path_or_name).expanduser()
+    path = expand_home(path_or_name)
     if path.suffix == SUFFIX or path.name != str(path_or_name):
         if path.is_file():
             return path
@@ -159,149 +131,3 @@ def find_bundle(path_or_name: str | os.PathLike[str], data_home: str | os.PathLi
         f"There is no bundle {path.name!r} in {home} (there: {there}). Set the environment "
         "variable COTERIE_DATA to the folder that has it, or pass data_home or a file's path."
     )
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an ``.npz`` file, none of them pickled and none larger than the file says."""
-    from coterie.formats import numpy_files  # which otherwise stands above data sets
-    from coterie.formats.errors import one_line
-
-    try:
-        with open(path, "rb") as file:  # NumPy would leave a file open that it cannot read
-            if file.read(6) == np.lib.format.MAGIC_PREFIX:
-                raise ValueError("it holds a single array")
-            file.seek(0)
-            for key in numpy_files.members(path):
-                numpy_files.member_header(path, key)
-            archive = np.load(file, allow_pickle=False)
-            return {key: archive[key] for key in archive.files}
-    except MemoryError:
-        raise
-    except Exception as error:  # NumPy and zipfile may raise anything when they meet a broken file
-        raise ValueError(
-            f"{path} is not a complete .npz archive of plain arrays: {one_line(error)}. "
-            "Coterie reads no pickles; write the file with coterie.datasets.save_views."
-        ) from error
-
-
-def read_names(arrays: Mapping[str, NDArray[Any]], path: Path) -> list[str]:
-    """Return the names of the views."""
-    names = required(arrays, "view_names", path)
-    if names.ndim != 1 or names.dtype.kind not in "US" or not names.size:
-        raise ValueError(
-            f"{path}: 'view_names' must be a list of at least one string. "
-            f"Got {names.dtype} of shape {names.shape} instead."
-        )
-    try:
-        listed = [str(name) for name in names.astype(np.str_)]
-    except (SystemError, UnicodeError) as error:  # letters that there are not
-        raise ValueError(f"{path}: 'view_names' must be text. Got something else instead.") from error
-    if len(set(listed)) < len(listed):
-        raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
-    return listed
-
-
-def read_view(arrays: Mapping[str, NDArray[Any]], i: int, path: Path) -> NDArray[Any] | sparse.csr_array:
-    """Return view i, counted from 1."""
-    key = f"view_{i}"
-    if f"{key}_data" not in arrays:
-        return as_view(required(arrays, key, path), f"{path}: {key!r}")
-    parts = {part: required(arrays, f"{key}_{part}", path) for part in CSR_PARTS}
-    return build_csr(**parts, owner=f"{path}: {key!r}")
-
-
-def required(arrays: Mapping[str, NDArray[Any]], key: str, path: Path) -> NDArray[Any]:
-    """Return the array of a key that must be there."""
-    if key not in arrays:
-        there = ", ".join(arrays) or "nothing"
-        raise ValueError(f"{path} is not a bundle: it has no {key!r} (there: {there}).")
-    return arrays[key]
-
-
-def build_csr(
-    data: NDArray[Any],
-    indices: NDArray[Any],
-    indptr: NDArray[Any],
-    shape: NDArray[Any],
-    owner: str,
-) -> sparse.csr_array:
-    """Return a CSR array, after making sure that no index points outside of it."""
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
-        raise ValueError(f"{owner}: '_shape' must be two whole numbers. Got {shape} instead.")
-    n_rows, n_columns = (int(side) for side in shape)
-    for part, array in {"_data": data, "_indices": indices, "_indptr": indptr}.items():
-        kinds = "buif" if part == "_data" else "iu"
-        if array.ndim != 1 or array.dtype.kind not in kinds:
-            raise ValueError(
-                f"{owner}: {part!r} must be one-dimensional and numeric. "
-                f"Got {array.dtype} of shape {array.shape} instead."
-            )
-    if len(indptr) != n_rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(
-            f"{owner}: '_indptr' must be {n_rows + 1} numbers that start at 0 and never fall, one "
-            f"more than there are rows. Got {len(indptr)}."
-        )
-    if not indptr[-1] == len(indices) == len(data):
-        raise ValueError(
-            f"{owner}: '_indptr' must end at the number of entries. It ends at {indptr[-1]}, "
-            f"with {len(indices)} indices and {len(data)} values."
-        )
-    if len(indices) and not 0 <= indices.min() <= indices.max() < n_columns:
-        raise ValueError(
-            f"{owner}: '_indices' must lie between 0 and {n_columns - 1}. Got {indices.min()} to {indices.max()}."
-        )
-    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
-
-
-def read_target(arrays: Mapping[str, NDArray[Any]], path: Path) -> NDArray[np.int32] | None:
-    """Return the labels, or None where the bundle has none."""
-    return as_labels(arrays["y"], f"{path}: 'y'") if "y" in arrays else None
-
-
-def as_labels(labels: NDArray[Any], owner: str) -> NDArray[np.int32]:
-    """Return labels as int32, after making sure that nothing is lost by it."""
-    whole = labels.ndim == 1 and labels.dtype.kind in "iu"
-    if not whole or (labels.size and not 0 <= labels.min() <= labels.max() < 2**31):
-        raise ValueError(
-            f"{owner} must be whole numbers from 0, one per row. "
-            f"Got {labels.dtype} of shape {labels.shape}. "
-            "Number other labels first: np.unique(labels, return_inverse=True)[1]."
-        )
-    return labels.astype(np.int32, copy=False)
-
-
-def as_view(view: Any, owner: str) -> NDArray[Any] | sparse.csr_array:
-    """Return a view as an array, or as a CSR array if it is sparse."""
-    if sparse.issparse(view):
-        return sparse.csr_array(view)
-    view = np.asarray(view)
-    if view.ndim != 2 or view.dtype.kind not in "buif":
-        raise ValueError(
-            f"{owner} must be a two-dimensional array of real numbers. Got {view.dtype} of shape {view.shape} instead."
-        )
-    return view
-
-
-def view_arrays(view: NDArray[Any] | sparse.csr_array, i: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a bundle holds for view i, by key."""
-    key = f"view_{i}"
-    if isinstance(view, np.ndarray):
-        return {key: view}
-    parts = (view.data, view.indices, view.indptr, np.array(view.shape, dtype=np.int64))
-    return {f"{key}_{name}": part for name, part in zip(CSR_PARTS, parts, strict=True)}
-
-
-def check_rows(
-    views: Mapping[str, NDArray[Any] | sparse.csr_array],
-    target: NDArray[np.int32] | None,
-    owner: str,
-) -> None:
-    """Refuse views, and labels, that do not all have the same rows."""
-    counts = {f"view {name!r}": view.shape[0] for name, view in views.items()}
-    if not counts:
-        raise ValueError(f"{owner}: there must be at least one view.")
-    if target is not None:
-        counts["'y'"] = len(target)
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise ValueError(f"{owner}: all views and 'y' must have the same number of rows; {listed}.")

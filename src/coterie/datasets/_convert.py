@@ -83,17 +83,15 @@ def convert_usps(source: str | os.PathLike[str]) -> MultiViewData:
     MultiViewData
         One view, ``pixels``: uint8, 16 x 16. The digits come in the order 1, 2, ..., 9, 0.
     """
-    from coterie.formats import matlab_5  # which otherwise stands above data sets
-    from coterie.formats.errors import blaming
+    from coterie.formats.matlab_files import read_variables
 
     path = Path(source)
     path = path / "usps_all.mat" if path.is_dir() else path
-    with blaming(path):
-        shape, _ = matlab_5.variables(path).get("data", ((), ""))
-    if len(shape) != 3 or shape[2] != N_DIGITS:
+    found = read_variables(path).get("data")
+    shape = () if found is None or found.kind != "numbers" else found.shape
+    if found is None or len(shape) != 3 or shape[2] != N_DIGITS:
         raise ValueError(f"{path}: 'data' must be pixels x images x {N_DIGITS}. Got {shape or None} instead.")
-    with blaming(path):
-        data = np.asarray(matlab_5.load(path, "data"))
+    data = found.arrays[0]
     n_pixels, n_images, _ = data.shape
     pixels = np.ascontiguousarray(data.transpose(2, 1, 0)).reshape(-1, n_pixels)  # (n, pixels)
     digits = (np.arange(N_DIGITS, dtype=np.int32) + 1) % N_DIGITS  # (10,): 1, 2, ..., 9, 0

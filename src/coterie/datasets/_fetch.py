@@ -53,6 +53,13 @@ UCI = "https://archive.ics.uci.edu/static/public"
 # The original site turns programs away; this is the Common Visual Data Foundation's public copy.
 MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
 
+MNIST_DIGESTS = {
+    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+
 SOURCES = {
     "mfeat": Source((RawFile("mfeat.zip", f"{UCI}/72/multiple+features.zip"),), convert_mfeat, MFEAT_FILES),
     "usps": Source(
@@ -60,28 +67,7 @@ SOURCES = {
         convert_usps,
     ),
     "mnist": Source(
-        (
-            RawFile(
-                "train-images-idx3-ubyte.gz",
-                f"{MNIST}/train-images-idx3-ubyte.gz",
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            ),
-            RawFile(
-                "train-labels-idx1-ubyte.gz",
-                f"{MNIST}/train-labels-idx1-ubyte.gz",
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            ),
-            RawFile(
-                "t10k-images-idx3-ubyte.gz",
-                f"{MNIST}/t10k-images-idx3-ubyte.gz",
-                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            ),
-            RawFile(
-                "t10k-labels-idx1-ubyte.gz",
-                f"{MNIST}/t10k-labels-idx1-ubyte.gz",
-                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
-        ),
+        tuple(RawFile(name, f"{MNIST}/{name}", digest) for name, digest in MNIST_DIGESTS.items()),
         convert_mnist,
         re.compile(r"(^|/)train-images[-.]idx3-ubyte$"),
     ),
@@ -113,7 +99,7 @@ def fetch_mfeat(
     ----------
     data_home : str, path or None, default=None
         The data folder. None takes the environment variable COTERIE_DATA, else the user's cache
-        folder. If it has ``mfeat.npz``, that is read and nothing is downloaded.
+        folder. If it has the bundle, here ``mfeat.npz``, that is read and nothing is downloaded.
     base_url : str or None, default=None
         Where to download from instead of the publisher; None takes the environment variable
         COTERIE_DATA_URL if it is set.
@@ -142,9 +128,9 @@ def fetch_usps(
     *,
     features: bool = False,
     block_norm: str = "L2-Hys",
+    n_jobs: int | None = None,
     data_home: PathLike | None = None,
     base_url: str | None = None,
-    n_jobs: int | None = None,
     progress: bool = True,
 ) -> MultiViewData:
     """Return the USPS digits: 11,000 images of 16 x 16.
@@ -155,26 +141,15 @@ def fetch_usps(
         Whether to add GIST and HOG as views; they are computed once and kept.
     block_norm : str, default="L2-Hys"
         How HOG normalises a block, see :func:`coterie.features.hog`.
-    data_home : str, path or None, default=None
-        The data folder. None takes the environment variable COTERIE_DATA, else the user's cache
-        folder. If it has ``usps.npz``, that is read and nothing is downloaded.
-    base_url : str or None, default=None
-        Where to download from instead of the publisher; None takes the environment variable
-        COTERIE_DATA_URL if it is set.
     n_jobs : int or None, default=None
         Number of threads for the features.
-    progress : bool, default=True
-        Whether to show progress bars.
+    data_home, base_url, progress
+        As for :func:`fetch_mfeat`.
 
     Returns
     -------
     MultiViewData
         View ``pixels`` 256, and with ``features`` also ``gist`` 512 and ``hog`` 81.
-
-    Raises
-    ------
-    DownloadError
-        If it is not in the data folder and cannot be downloaded.
 
     Examples
     --------
@@ -182,48 +157,22 @@ def fetch_usps(
     MultiViewData('usps', 11000 rows, pixels: 256 uint8, gist: 512 float32, hog: 81 float32)
     """
     data = fetch("usps", data_home=data_home, base_url=base_url, progress=progress)
-    if features:
-        return with_features(data, block_norm, data_home, n_jobs, progress)
-    return only_pixels(data)
+    return as_images(data, features, block_norm, n_jobs, data_home, progress)
 
 
 def fetch_mnist(
     *,
     features: bool = False,
     block_norm: str = "L2-Hys",
+    n_jobs: int | None = None,
     data_home: PathLike | None = None,
     base_url: str | None = None,
-    n_jobs: int | None = None,
     progress: bool = True,
 ) -> MultiViewData:
     """Return the MNIST digits: 70,000 images of 28 x 28, those for training first.
 
-    Parameters
-    ----------
-    features : bool, default=False
-        Whether to add GIST and HOG as views; they are computed once and kept.
-    block_norm : str, default="L2-Hys"
-        How HOG normalises a block, see :func:`coterie.features.hog`.
-    data_home : str, path or None, default=None
-        The data folder. None takes the environment variable COTERIE_DATA, else the user's cache
-        folder. If it has ``mnist.npz``, that is read and nothing is downloaded.
-    base_url : str or None, default=None
-        Where to download from instead of the publisher; None takes the environment variable
-        COTERIE_DATA_URL if it is set.
-    n_jobs : int or None, default=None
-        Number of threads for the features.
-    progress : bool, default=True
-        Whether to show progress bars.
-
-    Returns
-    -------
-    MultiViewData
-        View ``pixels`` 784, and with ``features`` also ``gist`` 512 and ``hog`` 81.
-
-    Raises
-    ------
-    DownloadError
-        If it is not in the data folder and cannot be downloaded.
+    Its parameters are those of :func:`fetch_usps`; its views are ``pixels`` 784, and with ``features`` also ``gist``
+    512 and ``hog`` 81.
 
     Examples
     --------
@@ -231,9 +180,7 @@ def fetch_mnist(
     MultiViewData('mnist', 70000 rows, pixels: 784 uint8, gist: 512 float32, hog: 81 float32)
     """
     data = fetch("mnist", data_home=data_home, base_url=base_url, progress=progress)
-    if features:
-        return with_features(data, block_norm, data_home, n_jobs, progress)
-    return only_pixels(data)
+    return as_images(data, features, block_norm, n_jobs, data_home, progress)
 
 
 def fetch_nus(
@@ -241,30 +188,10 @@ def fetch_nus(
 ) -> MultiViewData:
     """Return NUS-WIDE-Object: 30,000 images of 31 concepts in five views.
 
-    Its publisher has no stable address for programs. Get NUS-WIDE-OBJECT from the page that the
-    error names, and put the zip archive, or its two folders unpacked, where the error says.
-
-    Parameters
-    ----------
-    data_home : str, path or None, default=None
-        The data folder. None takes the environment variable COTERIE_DATA, else the user's cache
-        folder. If it has ``nus.npz``, that is read and nothing is downloaded.
-    base_url : str or None, default=None
-        A place that has ``NUS-WIDE-OBJECT.zip``; None takes the environment variable
-        COTERIE_DATA_URL if it is set.
-    progress : bool, default=True
-        Whether to show progress bars.
-
-    Returns
-    -------
-    MultiViewData
-        Views ``CH`` 64, ``CM55`` 225, ``CORR`` 144, ``EDH`` 73 and ``WT`` 128. How images of
-        several concepts are labelled: see :func:`convert_nus`.
-
-    Raises
-    ------
-    DownloadError
-        If it is not in the data folder and cannot be downloaded.
+    Its publisher has no stable address for programs. Get NUS-WIDE-OBJECT from the page that the error names, and put
+    the zip archive, or its two folders unpacked, where the error says; or let ``base_url`` be a place that has
+    ``NUS-WIDE-OBJECT.zip``. The parameters are those of :func:`fetch_mfeat`; the views are ``CH`` 64, ``CM55`` 225,
+    ``CORR`` 144, ``EDH`` 73 and ``WT`` 128. How images of several concepts are labelled: see :func:`convert_nus`.
 
     Examples
     --------
@@ -279,26 +206,8 @@ def fetch_reuters(
 ) -> MultiViewData:
     """Return the Reuters multilingual documents: 18,758 written in English, in five languages.
 
-    Parameters
-    ----------
-    data_home : str, path or None, default=None
-        The data folder. None takes the environment variable COTERIE_DATA, else the user's cache
-        folder. If it has ``reuters.npz``, that is read and nothing is downloaded.
-    base_url : str or None, default=None
-        Where to download from instead of the publisher; None takes the environment variable
-        COTERIE_DATA_URL if it is set.
-    progress : bool, default=True
-        Whether to show progress bars.
-
-    Returns
-    -------
-    MultiViewData
-        Sparse views ``EN`` 21,531, ``FR`` 24,893, ``GR`` 34,279, ``IT`` 15,506 and ``SP`` 11,547.
-
-    Raises
-    ------
-    DownloadError
-        If it is not in the data folder and cannot be downloaded.
+    Its parameters are those of :func:`fetch_mfeat`; its views are sparse: ``EN`` 21,531, ``FR`` 24,893, ``GR`` 34,279,
+    ``IT`` 15,506 and ``SP`` 11,547.
 
     Examples
     --------
@@ -354,20 +263,18 @@ def need_by_hand(source: Source, folder: Path) -> None:
         )
 
 
-def only_pixels(data: MultiViewData) -> MultiViewData:
-    """Name the only view of a set of images ``pixels``."""
-    return MultiViewData({"pixels": next(iter(data.views.values()))}, data.target, data.name)
-
-
-def with_features(
+def as_images(
     data: MultiViewData,
+    features: bool,
     block_norm: str,
-    data_home: PathLike | None,
     n_jobs: int | None,
+    data_home: PathLike | None,
     progress: bool,
 ) -> MultiViewData:
-    """Add GIST and HOG to a set of images."""
+    """Return images as ``pixels``, the only view of their bundle, and with GIST and HOG where they are wanted."""
     pixels = next(iter(data.views.values()))
+    if not features:
+        return MultiViewData({"pixels": pixels}, data.target, data.name)
     views = cached_features(
         data.name, pixels, data_home=data_home, block_norm=block_norm, n_jobs=n_jobs, progress=progress
     )

@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from coterie.files import expand_home
 from coterie.lazy import import_extra
 
 VARIABLE = "COTERIE_DATA"
@@ -20,7 +21,7 @@ def find_home(data_home: str | os.PathLike[str] | None = None) -> Path:
     'somewhere'
     """
     chosen = data_home or os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else platform_cache()
+    return expand_home(chosen) if chosen else platform_cache()
 
 
 def platform_cache() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coterie.lazy import names_of
+from coterie.lazy import lazy_names
 
 __all__ = ["LSA", "gist", "hog", "image_views", "lsa"]
 
@@ -14,17 +14,12 @@ if TYPE_CHECKING:
     from coterie.features._lsa import LSA, lsa
     from coterie.features._views import image_views
 
-__getattr__ = names_of(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "LSA": "_lsa",
-        "gist": "_gist",
-        "hog": "_hog",
-        "image_views": "_views",
-        "lsa": "_lsa",
+        "_gist": ("gist",),
+        "_hog": ("hog",),
+        "_lsa": ("LSA", "lsa"),
+        "_views": ("image_views",),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

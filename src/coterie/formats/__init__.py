@@ -1,10 +1,31 @@
-"""Reading tables from files of many formats, block by block, and writing files that appear only when they are whole."""
+"""Reading tables from files of many formats, block by block, and writing files that appear only when they are whole.
+
+A format is one module here and one line of ``registry.FAMILIES``, which gives the module's name, the extensions, what
+the first bytes may look like (``registry.MAGIC``), and whether columns have types of their own. The module provides
+three functions (`registry.Reader`), and imports the format's library inside functions, by `errors.package`:
+
+``list_tables(path)``
+    the keys of a file that open as views of their own, without known labels; ``()`` where the file is one table;
+``open_store(path, request)``
+    a `stores.Store`: shape, type, names of columns and ids of rows, and a ``read(start, stop)`` that gives any run of
+    rows. ``request`` (`registry.Request`) says which key is meant; only a format whose columns have types looks at its
+    ``columns`` and ``id_column``, others are cut to columns after reading. Nothing large is read or allocated before
+    its size was compared with the bytes that are there (`unpacking.check_ratio`);
+``read_labels(path, request)``
+    known labels, and the rows' ids where the file has any, as a `labels.Target`.
+
+They may raise anything: the caller turns it into a `FormatError` that names the file (`errors.blaming`). What a store
+holds open is made by a `stores.Lazy`, so that tables can be pickled, forked and read by several threads; stores that
+several formats share are in ``stores`` (arrays, CSR, raw rows) and ``segments`` (what can only be read forward). A
+library that a damaged file can crash runs in a child process (``isolated``). Data sets are built on formats; formats
+know nothing of them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coterie.lazy import names_of
+from coterie.lazy import lazy_names
 
 __all__ = [
     "FileTable",
@@ -23,29 +44,22 @@ __all__ = [
 if TYPE_CHECKING:
     from coterie.formats.converting import write_views
     from coterie.formats.errors import FormatError
+    from coterie.formats.labels import Target
     from coterie.formats.matching import match_rows
     from coterie.formats.opening import open_table, open_target, open_views
-    from coterie.formats.tables import FileTable, Target
+    from coterie.formats.tables import FileTable
     from coterie.formats.writing import TableWriter, open_writer, write_table
 
 # A format's library, too, is imported only when such a file is opened.
-__getattr__ = names_of(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "FileTable": "tables",
-        "FormatError": "errors",
-        "TableWriter": "writing",
-        "Target": "tables",
-        "match_rows": "matching",
-        "open_table": "opening",
-        "open_target": "opening",
-        "open_views": "opening",
-        "open_writer": "writing",
-        "write_table": "writing",
-        "write_views": "converting",
+        "converting": ("write_views",),
+        "errors": ("FormatError",),
+        "matching": ("match_rows",),
+        "opening": ("open_table", "open_target", "open_views"),
+        "labels": ("Target",),
+        "tables": ("FileTable",),
+        "writing": ("TableWriter", "open_writer", "write_table"),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from coterie.formats.checks import as_text, check_shape, listed
+from coterie.formats.columns import choose_columns
 from coterie.formats.errors import FormatError, package
-from coterie.formats.labels import find_labels
+from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
+from coterie.formats.registry import Request, refuse_key
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
-from coterie.formats.tables import Columns, Lazy, Store, Target, as_text, check_shape, choose_columns, listed
+from coterie.formats.stores import Lazy, Store
 
 BUFFER_BYTES = 256 << 10  # of each column that are read ahead
 PARQUET = (".parquet", ".pq")
@@ -235,10 +238,10 @@ def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype
     )
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+# -- the reader -------------------------------------------------------------------------------------------------
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return no keys: the file is one table."""
     return ()
 
@@ -248,19 +251,17 @@ def arrow_file(path: Path) -> ParquetFile | ArrowFile:
     return ParquetFile(path) if path.suffix.lower() in PARQUET else ArrowFile(path)
 
 
-def open_store(path: Path, key: str | None, columns: Columns = None, id_column: str | int | None = None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    if key is not None:
-        raise FormatError(f"{path} is a single table and has no key {key!r}. Choose columns: {path}[{key}].")
+    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
     file = arrow_file(path)
     schema = file.schema()
     names = list(schema.names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(f"{path} has two columns {twice!r}. Rename one of them.")
-    ids, hidden = row_ids(file, schema, id_column)
-    names = [name for name in names if name not in hidden]
-    chosen = choose_columns(columns, names, len(names), str(path))
+    ids, hidden = row_ids(file, schema, request.id_column)
+    chosen = choose_columns(request.columns, names, len(names), str(path), [names.index(name) for name in hidden])
     names = names if chosen is None else [names[c] for c in chosen]
     lengths = file.segment_rows()
     check_shape((sum(lengths), len(names)), str(path))
@@ -319,10 +320,10 @@ def column_values(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
     return as_text(values, f"{file.path}: column {name!r}") if values.dtype == object else values
 
 
-def labels(path: Path, key: str | None, id_column: str | int | None = None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels, and the rows' ids."""
     file = arrow_file(path)
     schema = file.schema()
-    ids, hidden = row_ids(file, schema, id_column)
-    name = find_labels(path, [name for name in schema.names if name not in hidden], key)
+    ids, hidden = row_ids(file, schema, request.id_column)
+    name = find_labels(path, [name for name in schema.names if name not in hidden], request.key)
     return Target(column_values(file, name), None if ids is None else ids())

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.files import written_whole
+from coterie.files import expand_home, written_whole
+from coterie.formats.bundles import write_bundle
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
@@ -56,7 +57,7 @@ def write_views(
     >>> [(name, table.is_sparse) for name, table in open_views(path).items()]
     [('left', False), ('right', True)]
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     suffix = path.suffix.lower()
     tell = tell or (lambda rows: None)
     if suffix in TREES:
@@ -119,11 +120,9 @@ def whole(table: Any, dense: bool) -> Any:
 
 def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) -> None:
     """Write a bundle, or a lone sparse matrix as SciPy does."""
-    from coterie.datasets._bundle import save_views
-
     found = {name: whole(table, dense) for name, table in views.items()}
     if len(found) > 1 or target is not None:
-        save_views(path, found, None if target is None else np.unique(target, return_inverse=True)[1])
+        write_bundle(path, found, None if target is None else np.unique(target, return_inverse=True)[1])
         return
     (matrix,) = found.values()
     with written_whole(path) as file:

@@ -41,7 +41,7 @@ def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> I
     """
     try:
         yield
-    except (FormatError, ImportError):
+    except (FormatError, ImportError, Warning):  # a warning is one where the caller wants them as errors
         raise
     except Exception as error:  # a library may raise anything when it meets a broken file
         # Arrow says how many bytes a file asked for, which a damaged one does beyond all measure.

@@ -1,12 +1,17 @@
-"""Which of a file's entries are known labels: never a view, and what evaluation asks for."""
+"""Known labels: which of a file's entries they are, never a view, and which row each belongs to."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from coterie.formats.checks import listed
 from coterie.formats.errors import FormatError
-from coterie.formats.tables import listed
+from coterie.formats.matching import match_ids
 
 # What data sets call their labels, in small letters and without underscores.
 LABEL_NAMES = {
@@ -47,3 +52,63 @@ def find_labels(path: Path, names: Sequence[str], key: str | None) -> str:
             f"{path}: cannot tell which entry holds the labels (there: {listed(names)}). Say which: {path}::name."
         )
     return found[0]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Known labels, for evaluation only.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        Numbers or text, as the file has them.
+    ids : ndarray of shape (n,) or None
+        The rows' names, where the file has any.
+    """
+
+    labels: np.ndarray
+    ids: np.ndarray | None = None
+    where: str = "The target"
+
+    def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
+        """Return the labels of some rows: by id where both have ids, else by position.
+
+        Parameters
+        ----------
+        ids : ndarray of shape (n_rows,) or None
+            The rows' ids.
+        n_rows : int
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        if ids is None or self.ids is None:
+            if len(self.labels) != n_rows:
+                raise FormatError(f"{self.where} has {len(self.labels)} labels for {n_rows} rows. Give both row ids.")
+            return self.labels
+        _, (_, found) = match_ids([("The data", ids), (self.where, self.ids)])
+        places = np.arange(n_rows) if found is None else found[:n_rows]
+        lacking = np.flatnonzero(places < 0)
+        if len(lacking):
+            row = str(ids[lacking[0]])
+            raise FormatError(
+                f"{self.where} has no label for {len(lacking)} of the rows, {row!r} among them. Add them."
+            )
+        return self.labels[places]
+
+
+def as_labels(values: np.ndarray, where: str) -> np.ndarray:
+    """Return labels as whole numbers or text, one per row."""
+    if sum(side > 1 for side in values.shape) > 1 or values.dtype.kind not in "biufUS":
+        raise FormatError(f"{where} is not one label per row: it holds {values.dtype} of shape {values.shape}.")
+    values = np.array(values.ravel())
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all() or (values != np.round(values)).any():
+            raise FormatError(f"{where} is not labels: it holds fractions or NaN. Name another column or key.")
+        return values.astype(np.int64)
+    if values.dtype.kind == "U" and values.nbytes:
+        codes = values.view(values.dtype.str[0] + "u4")
+        if codes.max() > sys.maxunicode:  # of which Python can make no text
+            raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
+    return values

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from coterie.formats.errors import FormatError
+
+Matching: TypeAlias = "tuple[np.ndarray | None, list[np.ndarray | None]]"
 
 
 class HasRows(Protocol):
@@ -24,11 +27,15 @@ class HasRows(Protocol):
     def __len__(self) -> int: ...
 
 
-def match_rows(tables: Sequence[HasRows]) -> tuple[np.ndarray | None, list[np.ndarray | None]]:
+# Whoever asks for the rows of the same tables again, a command and then the fit that it runs, gets the same answer.
+_REMEMBERED: WeakKeyDictionary[HasRows, tuple[list[ref[HasRows]], Matching]] = WeakKeyDictionary()
+
+
+def match_rows(tables: Sequence[HasRows]) -> Matching:
     """Match the rows of several tables: by id where they have ids, by position where none has.
 
     Whole numbers and text are compared as text. Ids that only number the rows from 0 are no ids where another table
-    has none.
+    has none. The same tables are matched once.
 
     Parameters
     ----------
@@ -45,7 +52,8 @@ def match_rows(tables: Sequence[HasRows]) -> tuple[np.ndarray | None, list[np.nd
     Raises
     ------
     FormatError
-        If an id appears twice in one table, if only some tables have ids, or if tables without ids differ in length.
+        If an id appears twice in one table, if a table has no id in common with any other, if only some tables have
+        ids, or if tables without ids differ in length.
 
     Examples
     --------
@@ -59,6 +67,14 @@ def match_rows(tables: Sequence[HasRows]) -> tuple[np.ndarray | None, list[np.nd
     >>> ids.tolist(), [rows.tolist() for rows in positions]
     (['u', 'v', 'w'], [[0, 1, -1], [-1, 0, 1]])
     """
+    others, known = _REMEMBERED.get(tables[0], ([], None))
+    if known is None or len(others) != len(tables) or any(a() is not b for a, b in zip(others, tables, strict=True)):
+        known = _match_rows(tables)
+        _REMEMBERED[tables[0]] = ([ref(table) for table in tables], known)
+    return known
+
+
+def _match_rows(tables: Sequence[HasRows]) -> Matching:
     ids = [table.ids for table in tables]
     if all(known is not None for known in ids):
         return match_ids([(table.where, known) for table, known in zip(tables, ids, strict=True) if known is not None])
@@ -91,7 +107,7 @@ def only_numbers(ids: np.ndarray) -> bool:
 
 
 def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray | None]]:
-    """Match rows by id."""
+    """Return all ids, and where each table has them; ``named`` are the tables' names and ids."""
     lists = [ids for _, ids in named]
     if len({ids.dtype.kind in "iu" for ids in lists}) > 1:
         lists = [ids.astype(np.str_) for ids in lists]
@@ -103,6 +119,7 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     ranks = np.split(rank[numbers], np.cumsum([len(ids) for ids in lists])[:-1]) if not alike else [rank[numbers]]
+    in_tables = np.bincount(rank[numbers])  # (n,) how often an id appears
     positions: list[np.ndarray | None] = []
     for (where, _), mine, ids in zip(named, ranks, lists, strict=False):
         rows = np.full(len(order), -1)
@@ -110,6 +127,12 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
         if (rows >= 0).sum() < len(mine):
             again = int(np.flatnonzero(rows[mine] != np.arange(len(mine)))[0])
             raise FormatError(f"{where} has the row id {str(ids[again])!r} more than once. Make the ids unique.")
+        if not alike and (in_tables[mine] == 1).all():
+            other, theirs = next(pair for pair in named if pair[0] != where)
+            raise FormatError(
+                f"{where} has no row id in common with {other}: its first is {str(ids[0])!r}, and there it is "
+                f"{str(theirs[0])!r}. Name the column of ids that both have, or write the ids alike."
+            )
         in_place = len(rows) == len(mine) and bool((rows == np.arange(len(rows))).all())
         positions.append(None if in_place else rows)
     return values[order], positions if not alike else [None] * len(named)

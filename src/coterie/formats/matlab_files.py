@@ -7,32 +7,30 @@ columns, it is the columns that are samples.
 
 from __future__ import annotations
 
+import json
 import math
+import mmap
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.formats import matlab_4, matlab_5, tree_files
+from coterie.formats import tree_files
+from coterie.formats.checks import check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError
-from coterie.formats.labels import find_labels, is_label
-from coterie.formats.tables import (
-    ArrayStore,
-    CSRStore,
-    Lazy,
-    Store,
-    Target,
-    check_dtype,
-    check_shape,
-    csr_parts_of,
-    listed,
-    place,
-)
+from coterie.formats.isolated import read_isolated
+from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.matlab_child import LENGTH_BYTES
+from coterie.formats.registry import Request
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
 from coterie.formats.unpacking import ROW_BYTES, check_ratio
 
 NUMERIC = {
+    "numbers",
     "double",
     "single",
     "logical",
@@ -40,6 +38,7 @@ NUMERIC = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
 
+VERSION_5 = (b"\x00\x01IM", b"\x01\x00MI")  # and the byte order; version 4 begins with a small number instead
 MAX_CELLS = 10_000  # of one array that are as many views
 
 
@@ -64,46 +63,85 @@ def split_key(key: str) -> tuple[str, int | None]:
     return found[1], int(found[2] or found[3])
 
 
-# -- version 4 and 5 --------------------------------------------------------------------------------------------
+# -- version 4 to 7 ---------------------------------------------------------------------------------------------
 
 
-def reader(path: Path) -> Any:
-    """Return the module that reads a file older than version 7.3."""
-    return matlab_4 if matlab_4.is_version_4(path) else matlab_5
+@dataclass(frozen=True)
+class Stored:
+    """A variable in what the child process wrote."""
+
+    kind: str
+    shape: tuple[int, ...]
+    arrays: tuple[np.ndarray, ...]  # its values, mapped; data, indices and indptr of a sparse one, by rows
 
 
-def load_5(path: Path, name: str, cell: int | None = None) -> Any:
-    """Return a variable or a cell of it."""
-    value = reader(path).load(path, name)
-    if cell is None:
-        return value
-    cells = value.ravel(order="F")
-    return cells[cell].T if columns_are_samples([np.shape(one) for one in cells]) else cells[cell]
+STRUCT = Stored("struct", (), ())  # is listed by its fields
+
+
+@lru_cache(maxsize=1)  # the variables of a file are asked for one after the other
+def read_variables_of(path: Path, size: int, changed: int) -> dict[str, Stored]:
+    """Return the variables of a file in one of its states, after a child process has read it whole."""
+    return stored_in(read_isolated("coterie.formats.matlab_child", path))
+
+
+def stored_in(content: mmap.mmap | bytes) -> dict[str, Stored]:
+    """Return the variables in what the child process wrote."""
+    end = len(content) - LENGTH_BYTES
+    described = json.loads(content[end - int.from_bytes(content[end:], "little") : end])
+    return {key: Stored(kind, tuple(shape), mapped(content, arrays)) for key, kind, shape, arrays in described}
+
+
+def mapped(content: mmap.mmap | bytes, arrays: list[Any]) -> tuple[np.ndarray, ...]:
+    """Return arrays where they lie in what the child process wrote."""
+    return tuple(np.ndarray(shape, dtype, content, offset, order="F") for dtype, offset, shape in arrays)
+
+
+def read_variables(path: Path) -> dict[str, Stored]:
+    """Return the variables of a file of version 4 to 7, and what is in its cells and structs."""
+    with open(path, "rb") as file:
+        head = file.read(128)
+    if 0 not in head[:4] and head[124:] not in VERSION_5:  # which needs no child process to see
+        raise FormatError(f"{path} cannot be read: it is not a MATLAB file: bytes 124 to 127 are {head[124:]!r}.")
+    about = path.stat()
+    return read_variables_of(path, about.st_size, about.st_mtime_ns)
+
+
+def read_array(path: Path, key: str, turn: bool = False) -> np.ndarray:
+    """Return numbers or text, mapped; transposed where columns are samples."""
+    values = read_variables(path)[key].arrays[0]
+    return values.T if turn else values
+
+
+def read_csr_parts(path: Path, key: str, turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a sparse variable by rows; transposed where columns are samples."""
+    found = read_variables(path)[key]
+    data, indices, indptr = found.arrays
+    if not turn:
+        return data, indices, indptr
+    return csr_parts_of(sparse.csr_array((data, indices, indptr), shape=found.shape).T)
+
+
+def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
+    """Return a store of a variable or a cell."""
+    found = read_variables(path)
+    key = name if cell is None else f"{name}/{cell}"
+    one, turn = found.get(key, STRUCT), False
+    if one.kind not in ("numbers", "sparse", "text"):
+        raise FormatError(f"{where} holds cells, a struct or an object, not numbers. Name what is in it.")
+    if cell is not None:
+        cells = [found.get(f"{name}/{i}", STRUCT) for i in range(math.prod(found[name].shape))]
+        turn = columns_are_samples([one.shape for one in cells])
+    shape = check_shape(one.shape[::-1] if turn else one.shape, where)
+    dtype = check_dtype(one.arrays[0].dtype, where)
+    if one.kind == "sparse":
+        return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(read_csr_parts, path, key, turn))
+    return ArrayStore(where=where, shape=shape, dtype=dtype, array=Lazy(read_array, path, key, turn))
 
 
 def columns_are_samples(shapes: list[tuple[int, ...]]) -> bool:
     """Whether the cells of a cell array agree in their columns and not in their rows."""
     flat = all(len(shape) == 2 for shape in shapes)
     return flat and len({shape[0] for shape in shapes}) > 1 and len({shape[1] for shape in shapes}) == 1
-
-
-def csr_parts_5(path: Path, name: str, cell: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse variable by rows."""
-    return csr_parts_of(load_5(path, name, cell))
-
-
-def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
-    """Return a store of a variable, which is in memory from now on."""
-    array: Lazy[Any] = Lazy(load_5, path, name, cell)
-    value = array()
-    if isinstance(value, dict) or value.dtype == object:
-        raise FormatError(f"{where} holds cells or a struct, not numbers. Name what is in it.")
-    if sparse.issparse(value):
-        shape, dtype = check_shape(value.shape, where), check_dtype(value.dtype, where)
-        return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_5, path, name, cell))
-    return ArrayStore(
-        where=where, shape=check_shape(value.shape, where), dtype=check_dtype(value.dtype, where), array=array
-    )
 
 
 # -- version 7.3 ------------------------------------------------------------------------------------------------
@@ -172,15 +210,31 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
     return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_73, path, node.name, shape, turn))
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+# -- the reader -------------------------------------------------------------------------------------------------
 
 
 def variables(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and class of every variable."""
-    return variables_73(path) if is_hdf5(path) else reader(path).variables(path)
+    if is_hdf5(path):
+        return variables_73(path)
+    found = read_variables(path)
+    cells = {key for key, one in found.items() if one.kind == "cell"}
+    return {key: (one.shape, one.kind) for key, one in found.items() if not cells.intersection(owners(key))}
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def owners(key: str) -> list[str]:
+    """Return what a key lies in.
+
+    Examples
+    --------
+    >>> owners("data/X/0")
+    ['data', 'data/X']
+    """
+    parts = key.split("/")
+    return ["/".join(parts[:i]) for i in range(1, len(parts))]
+
+
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     found = {name: of for name, of in variables(path).items() if not is_label(name)}
     cells = [name for name, (shape, kind) in found.items() if kind == "cell" and math.prod(shape) > 0]
@@ -194,11 +248,10 @@ def tables(path: Path) -> tuple[str, ...]:
     return wide if len(wide) > 1 else ()
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
     found = variables(path)
-    if key is None:
-        key = only_table(path, found)
+    key = only_table(path, found) if request.key is None else request.key
     name, cell = (key, None) if key in found else split_key(key)
     if name not in found:
         raise FormatError(f"{path} has no variable {name!r} (there: {listed(found)}).")
@@ -224,11 +277,14 @@ def only_table(path: Path, found: dict[str, tuple[tuple[int, ...], str]]) -> str
     return wide[0]
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
-    name = find_labels(path, tuple(variables(path)), key)
+    name = find_labels(path, tuple(variables(path)), request.key)
     if is_hdf5(path):
         node = tree_files.node_at(path, name)
         tree_files.check_stored(node, place(path, name))
         return Target(np.asarray(node[:]))
-    return Target(np.asarray(load_5(path, name)))
+    found = read_variables(path)[name]
+    if found.kind not in ("numbers", "text"):
+        raise FormatError(f"{place(path, name)} is not one label per row: it holds {found.kind}.")
+    return Target(np.array(found.arrays[0]))

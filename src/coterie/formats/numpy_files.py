@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,21 +12,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from scipy import sparse
 
+from coterie.formats.checks import check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError
-from coterie.formats.labels import find_labels, is_label
-from coterie.formats.tables import (
-    ArrayStore,
-    CSRStore,
-    Lazy,
-    RawStore,
-    Store,
-    Target,
-    check_dtype,
-    check_shape,
-    csr_parts_of,
-    listed,
-    place,
-)
+from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.registry import Request, refuse_key
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of
 from coterie.formats.unpacking import ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
@@ -146,16 +137,39 @@ def map_members(path: Path, *keys: str) -> tuple[np.ndarray, ...]:
 
 def view_numbers(path: Path) -> dict[str, int]:
     """Return the number of each view of a bundle, by name."""
-    from coterie.datasets._bundle import read_names  # brings much with it that other files do not need
-
     names = read_names({"view_names": read_member(path, "view_names")}, path)
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+def read_names(arrays: Mapping[str, np.ndarray], path: Path) -> list[str]:
+    """Return the names of the views."""
+    names = required(arrays, "view_names", path)
+    if names.ndim != 1 or names.dtype.kind not in "US" or not names.size:
+        raise ValueError(
+            f"{path}: 'view_names' must be a list of at least one string. "
+            f"Got {names.dtype} of shape {names.shape} instead."
+        )
+    try:
+        listed = [str(name) for name in names.astype(np.str_)]
+    except (SystemError, UnicodeError) as error:  # letters that there are not
+        raise ValueError(f"{path}: 'view_names' must be text. Got something else instead.") from error
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
+    return listed
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def required(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> np.ndarray:
+    """Return the array of a key that must be there."""
+    if key not in arrays:
+        there = ", ".join(arrays) or "nothing"
+        raise ValueError(f"{path} is not a bundle: it has no {key!r} (there: {there}).")
+    return arrays[key]
+
+
+# -- the reader -------------------------------------------------------------------------------------------------
+
+
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     if path.suffix.lower() == ".npy":
         return ()
@@ -171,11 +185,11 @@ def tables(path: Path) -> tuple[str, ...]:
     return wide or tuple(named) or tuple(found)
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
+    key = request.key
     if path.suffix.lower() == ".npy":
-        if key is not None:
-            raise FormatError(f"{path} is a single array and has no key {key!r}. Leave the key out.")
+        refuse_key(path, key)
         return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
     found = members(path)
     where = place(path, key)
@@ -227,18 +241,18 @@ def sparse_store(path: Path) -> Store:
         where=str(path),
         shape=shape,
         dtype=check_dtype(headers["data"].dtype, str(path)),
-        parts=Lazy(load_npz_parts, path),
+        parts=Lazy(read_npz_parts, path),
     )
 
 
-def load_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def read_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the CSR arrays of a sparse matrix that is stored in another way, and so must be read whole."""
     return csr_parts_of(sparse.load_npz(path))
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
     if path.suffix.lower() == ".npy":
         return Target(np.array(map_npy(path)))
     found = members(path)
-    return Target(read_member(path, find_labels(path, tuple(found), key)))
+    return Target(read_member(path, find_labels(path, tuple(found), request.key)))

@@ -2,76 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import replace
 from os import PathLike
-from os.path import exists  # unlike Path.exists, it takes any text
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from coterie.formats.checks import listed, place
+from coterie.formats.columns import Columns, choose_columns
 from coterie.formats.errors import FormatError, blaming
-from coterie.formats.tables import (
-    Columns,
-    FileTable,
-    Lazy,
-    StackStore,
-    Store,
-    Target,
-    choose_columns,
-    listed,
-    place,
-)
-
-Source: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
-
-TEXT = frozenset({"text"})
-
-
-@dataclass(frozen=True)
-class Family:
-    """Formats that one module reads."""
-
-    module: str
-    suffixes: tuple[str, ...]
-    magic: frozenset[str]  # what the first bytes may look like
-    has_columns: bool = False  # columns have types of their own and are chosen before reading
-
-    def load(self) -> Any:
-        """Return the module."""
-        return import_module(f"coterie.formats.{self.module}")
-
-
-FAMILIES = (
-    Family("numpy_files", (".npy",), frozenset({".npy"})),
-    Family("numpy_files", (".npz",), frozenset({".npz"})),
-    Family("text_files", (".csv", ".tsv", ".txt"), TEXT, has_columns=True),
-    Family("text_files", (".csv.gz", ".tsv.gz", ".txt.gz"), frozenset({".gz"}), has_columns=True),
-    Family("arrow_files", (".parquet", ".pq"), frozenset({".parquet"}), has_columns=True),
-    Family("arrow_files", (".feather", ".arrow"), frozenset({".feather", "text"}), has_columns=True),
-    Family("matlab_files", (".mat",), frozenset({".mat", ".h5", "text"})),
-    Family("tree_files", (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu"), frozenset({".h5"})),
-    Family("tree_files", (".zarr",), frozenset()),
-    Family("svmlight_files", (".svm", ".svmlight", ".libsvm"), TEXT),
-    Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"})),
-)
-
-MAGIC = {
-    b"\x93NUMPY": ".npy",
-    b"PK\x03\x04": ".npz",
-    b"PK\x05\x06": ".npz",
-    b"PAR1": ".parquet",
-    b"ARROW1": ".feather",
-    b"\x89HDF\r\n\x1a\n": ".h5",
-    b"MATLAB": ".mat",
-    b"MuData": ".h5",
-    b"\x1f\x8b": ".gz",
-}
-ZARR = ("zarr.json", ".zarray", ".zgroup")
+from coterie.formats.labels import Target, as_labels
+from coterie.formats.registry import Request, Source, check_file, family_of, files_of, stem
+from coterie.formats.specs import Spec, name_of_key, names_of_keys, parse_spec
+from coterie.formats.stores import Lazy, StackStore, Store
+from coterie.formats.tables import FileTable
 
 
 def open_table(
@@ -80,6 +26,7 @@ def open_table(
     key: str | None = None,
     columns: Columns = None,
     id_column: str | int | None = None,
+    header: bool | None = None,
     name: str | None = None,
 ) -> FileTable:
     """Open a table without reading it.
@@ -95,10 +42,13 @@ def open_table(
         (``X/0``) or a struct's field (``data/X``) of a ``.mat``, a path in HDF5, zarr, AnnData (``"obsm/X_pca"``; X if
         None) or MuData (``"rna/obsm/X_pca"``).
     columns : name, number, slice or list of these, default=None
-        The columns to read; None reads all of them.
+        The columns to read; None reads all of them. Numbers count columns from 0 as they stand in the file, a column of
+        ids among them.
     id_column : str, int or None, default=None
         The column of a text, parquet or Arrow file that holds the rows' ids. None takes the index that pandas stored,
         if any; AnnData and MuData bring their own.
+    header : bool or None, default=None
+        Whether the first line of a text file holds names. None finds out, and warns where numbers in it may be names.
     name : str or None, default=None
         The name of the view. None takes the key's last part, or the file's name.
 
@@ -119,9 +69,9 @@ def open_table(
     RangeIndex) is no ids.
 
     Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
-    are stored by rows. Compressed ``.npz``, ``.gz`` and ``.mat`` are unpacked once, to a temporary file; a file that
-    claims to unpack to more than 128 MiB and 250 times its size is refused. svmlight, and sparse matrices that are
-    stored by columns, are read whole.
+    are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file, and so is ``.mat``
+    before version 7.3, by SciPy in a child process; a file that claims to unpack to more than 128 MiB and 250 times its
+    size is refused. svmlight, and sparse matrices that are stored by columns, are read whole.
 
     Examples
     --------
@@ -133,7 +83,7 @@ def open_table(
     ('digits', (4, 3), [[3, 4, 5], [6, 7, 8]])
     """
     files = files_of(path)
-    stores = [open_store(file, key, columns, id_column) for file in files]
+    stores = [open_store(file, Request(key, columns, id_column, header)) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
     store = stores[0] if len(stores) == 1 else stack(stores, owner)
     chosen = (
@@ -148,6 +98,7 @@ def open_views(
     specs: str | PathLike[str] | Mapping[str, Any] | Iterable[str | PathLike[str]],
     *,
     id_column: str | int | None = None,
+    header: bool | None = None,
 ) -> dict[str, FileTable]:
     """Open the views that are written on a command line.
 
@@ -157,7 +108,8 @@ def open_views(
 
     ``name`` is the view's name; without it the key's last part or the file's name is taken. ``path`` is a file or a
     folder, ``key`` chooses a table in it (see `open_table`), and ``columns`` are names, numbers from 0 and ranges of
-    numbers (``2:5`` is 2, 3, 4), with commas between them; a name goes before a number. A path that exists as it is
+    numbers (``2:5`` is 2, 3, 4), with commas between them; a name goes before a number, and numbers count columns as
+    they stand in the file. A path that exists as it is
     written is never taken apart. A file that holds several tables, without a key, is as many views: the arrays of an
     ``.npz`` or HDF5 file with two or more dimensions, the views of a bundle, the cells of a ``.mat`` file, the
     modalities of MuData. Known labels (``y``, ``gt``, ``labels``, ...) are never a view.
@@ -168,6 +120,8 @@ def open_views(
         The views. In a dict, the keys are the views' names, and a list of paths is one table.
     id_column : str, int or None, default=None
         The column of ids in text, parquet and Arrow files.
+    header : bool or None, default=None
+        Whether the first lines of text files hold names; see `open_table`.
 
     Returns
     -------
@@ -194,7 +148,7 @@ def open_views(
         raise FormatError("No views are given. Name at least one file.")
     views: dict[str, FileTable] = {}
     for spec in asked:
-        for table in spec.open(id_column):
+        for table in open_spec(spec, Request(id_column=id_column, header=header)):
             if table.name in views:
                 raise FormatError(
                     f"Two views are called {table.name!r}: {views[table.name].where} and {table.where}. "
@@ -204,7 +158,13 @@ def open_views(
     return views
 
 
-def open_target(path: str | PathLike[str], key: str | None = None, *, id_column: str | int | None = None) -> Target:
+def open_target(
+    path: str | PathLike[str],
+    key: str | None = None,
+    *,
+    id_column: str | int | None = None,
+    header: bool | None = None,
+) -> Target:
     """Read known labels, for evaluation.
 
     Parameters
@@ -215,7 +175,9 @@ def open_target(path: str | PathLike[str], key: str | None = None, *, id_column:
         The column, array, variable or obs column. None takes the only one, or the one that is called ``y``, ``gt``,
         ``truth``, ``label``, ``target`` or the like.
     id_column : str, int or None, default=None
-        The column of ids in a text, parquet or Arrow file.
+        The column of ids in a text, parquet or Arrow file; others have none, and it is not looked for.
+    header : bool or None, default=None
+        Whether the first line of a text file holds names; see `open_table`.
 
     Returns
     -------
@@ -231,8 +193,8 @@ def open_target(path: str | PathLike[str], key: str | None = None, *, id_column:
     array([0, 0, 1])
     """
     spec = parse_spec(path)
-    key = spec.key if key is None else key
-    found = [read_labels(file, key, id_column) for file in files_of(spec.path)]
+    request = Request(spec.key if key is None else key, None, id_column, header)
+    found = [read_labels(file, request) for file in files_of(spec.path)]
     ids = [part.ids for part in found if part.ids is not None]
     if 0 < len(ids) < len(found):
         raise FormatError(f"{spec.path}: some files have row ids and others have none. All must be alike.")
@@ -240,232 +202,58 @@ def open_target(path: str | PathLike[str], key: str | None = None, *, id_column:
     return Target(labels, np.concatenate(ids) if ids else None, str(path))
 
 
-def read_labels(path: Path, key: str | None, id_column: str | int | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return the labels of one file."""
     family = family_of(path)
     check_file(path, family)
-    with blaming(place(path, key)):
-        found = family.load().labels(path, key, *([id_column] if family.has_columns else []))
-    return Target(as_labels(found.labels, place(path, key)), found.ids)
+    where = place(path, request.key)
+    with blaming(where):
+        found = family.reader().read_labels(path, request)
+    return Target(as_labels(found.labels, where), found.ids)
 
 
-def as_labels(values: np.ndarray, where: str) -> np.ndarray:
-    """Return labels as whole numbers or text, one per row."""
-    if sum(side > 1 for side in values.shape) > 1 or values.dtype.kind not in "biufUS":
-        raise FormatError(f"{where} is not one label per row: it holds {values.dtype} of shape {values.shape}.")
-    values = np.array(values.ravel())
-    if values.dtype.kind == "f":
-        if not np.isfinite(values).all() or (values != np.round(values)).any():
-            raise FormatError(f"{where} is not labels: it holds fractions or NaN. Name another column or key.")
-        return values.astype(np.int64)
-    if values.dtype.kind == "U" and values.nbytes:
-        codes = values.view(values.dtype.str[0] + "u4")
-        if codes.max() > sys.maxunicode:  # of which Python can make no text
-            raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
-    return values
-
-
-# -- what is written on the command line ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A view as it is asked for."""
-
-    name: str | None
-    path: Any
-    key: str | None = None
-    columns: tuple[str, ...] | None = None
-
-    def open(self, id_column: str | int | None) -> list[FileTable]:
-        """Open the view, or all views of a file that holds several."""
-        first = files_of(self.path)[0]
-        family = family_of(first)
-        ids = id_column if family.has_columns else None
-        check_file(first, family)
-        with blaming(first):
-            keys: tuple[str, ...] = () if self.key else family.load().tables(first)
-        if len(keys) < 2:
-            key = self.key or (keys[0] if keys else None)
-            name = self.name or (None if self.key or not keys else name_of_key(keys[0]))
-            return [open_table(self.path, key=key, columns=self.columns, id_column=ids, name=name)]
-        if self.columns is not None:
-            raise FormatError(
-                f"{first} holds {len(keys)} tables ({listed(keys)}). Say whose columns: {first}::{keys[0]}[...]"
-            )
-        prefix = f"{self.name}." if self.name else ""
-        names = [prefix + name for name in names_of_keys(keys)]
-        return [open_table(self.path, key=key, id_column=ids, name=name) for key, name in zip(keys, names, strict=True)]
-
-
-def parse_spec(spec: str | PathLike[str]) -> Spec:
-    """Take apart what is written for one view.
-
-    Examples
-    --------
-    >>> parse_spec("rna=cells.h5mu::rna/obsm/X_pca[0:20]")
-    Spec(name='rna', path='cells.h5mu', key='rna/obsm/X_pca', columns=('0:20',))
-    >>> parse_spec("C:/data/pixels.npy")
-    Spec(name=None, path='C:/data/pixels.npy', key=None, columns=None)
-    """
-    text = str(spec)
-    if exists(text):
-        return Spec(None, text)
-    name = re.match(r"([^=:/\\\[\]]+)=", text)
-    rest = text[name.end() :] if name else text
-    columns = re.search(r"\[([^\[\]]*)\]$", rest)
-    if columns and not exists(rest):
-        rest = rest[: columns.start()]
-    else:
-        columns = None
-    path, colons, key = rest.partition("::")
-    if not path or (colons and not key):
+def open_spec(spec: Spec, request: Request) -> list[FileTable]:
+    """Open a view as it is written, or all views of a file that holds several."""
+    first = files_of(spec.path)[0]
+    family = family_of(first)
+    check_file(first, family)
+    options: dict[str, Any] = {"header": request.header}
+    if family.has_columns:
+        options["id_column"] = request.id_column
+    with blaming(first):
+        keys = () if spec.key else family.reader().list_tables(first)
+    if len(keys) < 2:
+        key = spec.key or (keys[0] if keys else None)
+        name = spec.name or (None if spec.key or not keys else name_of_key(keys[0]))
+        return [open_table(spec.path, key=key, columns=spec.columns, name=name, **options)]
+    if spec.columns is not None:
         raise FormatError(
-            f"{text!r} is not a view. Write [name=]path[::key][[columns]], such as rna=cells.h5ad::obsm/X_pca."
+            f"{first} holds {len(keys)} tables ({listed(keys)}). Say whose columns: {first}::{keys[0]}[...]"
         )
-    chosen = tuple(part.strip() for part in columns[1].split(",")) if columns else None
-    return Spec(name[1] if name else None, path, key or None, chosen)
+    prefix = f"{spec.name}." if spec.name else ""
+    names = [prefix + name for name in names_of_keys(keys)]
+    return [open_table(spec.path, key=key, name=name, **options) for key, name in zip(keys, names, strict=True)]
 
 
-def name_of_key(key: str) -> str:
-    """Return what a table is called after its key."""
-    last = key.removesuffix("/X").rpartition("/")[2]
-    return key.replace("/", "_") if last.isdecimal() else last
-
-
-def names_of_keys(keys: Sequence[str]) -> list[str]:
-    """Return what the tables of one file are called."""
-    names = [name_of_key(key) for key in keys]
-    return names if len(set(names)) == len(names) else [key.replace("/", "_") for key in keys]
-
-
-def stem(path: Path) -> str:
-    """Return a file's name without its extensions.
-
-    Examples
-    --------
-    >>> stem(Path("data/rna.v2.csv.gz"))
-    'rna.v2'
-    """
-    suffix = suffix_of(path)
-    return path.name[: len(path.name) - len(suffix)] or path.name
-
-
-# -- files ------------------------------------------------------------------------------------------------------
-
-
-def files_of(source: Source) -> list[Path]:
-    """Return the files of a path: itself, or a folder's in natural order."""
-    if not isinstance(source, str | PathLike):
-        files = [file for path in source for file in files_of(path)]
-        if not files:
-            raise FormatError("The list of files is empty. Name at least one.")
-        return files
-    path = Path(source).expanduser()
-    if not exists(path):
-        raise FormatError(f"There is no file {path}{nearby(path)}.")
-    if not path.is_dir() or is_zarr(path):
-        return [path]
-    found = [file for file in path.rglob("*") if file.is_file() or is_zarr(file)]
-    inside = [file.relative_to(path) for file in found]
-    shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-    whole = [path / file for file in sorted(shown, key=natural) if not any(is_zarr(path / up) for up in file.parents)]
-    files = [file for file in whole if is_known(file)]
-    if not files:
-        raise FormatError(f"{path} is a folder without data files. Known formats: {known_suffixes()}.")
-    return files
-
-
-def nearby(path: Path) -> str:
-    """Return what there is instead of a file that is not there."""
-    if not path.parent.is_dir():
-        return f": there is no folder {path.parent}"
-    import difflib
-
-    close = difflib.get_close_matches(path.name, [file.name for file in path.parent.iterdir()], n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
-def natural(path: Path) -> list[Any]:
-    """Return what to sort by so that numbers in names count as numbers."""
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", str(path))]
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a folder is a zarr store."""
-    return path.is_dir() and (path.suffix.lower() == ".zarr" or any((path / name).exists() for name in ZARR))
-
-
-def suffix_of(path: Path) -> str:
-    """Return the extension, with .gz and what is before it."""
-    last = path.suffix.lower()
-    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
-
-
-def known_suffixes() -> str:
-    """Return all extensions that can be read."""
-    return ", ".join(suffix for family in FAMILIES for suffix in family.suffixes if not suffix.endswith(".gz"))
-
-
-def looks_like(path: Path) -> str | None:
-    """Return the format that a file's first bytes are those of; "text" where they are nothing known."""
-    with open(path, "rb") as file:
-        head = file.read(16)
-    return next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), "text") if head else None
-
-
-def is_known(path: Path) -> bool:
-    """Whether a file's extension is that of a known format."""
-    return is_zarr(path) or any(suffix_of(path) in family.suffixes for family in FAMILIES)
-
-
-def family_of(path: Path) -> Family:
-    """Return the family that reads a file, by its extension."""
-    suffix = ".zarr" if is_zarr(path) else suffix_of(path)
-    found = next((family for family in FAMILIES if suffix in family.suffixes), None)
-    if found is None:
-        looks = looks_like(path)
-        hint = f" It looks like {looks}: rename it." if looks not in (None, "text") else ""
-        raise FormatError(
-            f"{path} has an unknown extension.{hint} Known formats: {known_suffixes()}; text also with .gz."
-        )
-    return found
-
-
-def check_file(path: Path, family: Family) -> None:
-    """Refuse a file that is empty or begins like another format."""
-    if path.is_dir():
-        return
-    try:
-        looks = looks_like(path)
-    except OSError as error:
-        raise FormatError(f"{path} cannot be opened: {error.strerror or error}.") from error
-    if looks is None:
-        raise FormatError(f"{path} is empty. Write it again.")
-    if looks not in family.magic:
-        what = "does not begin like one. Is it complete?" if looks == "text" else f"looks like {looks}. Rename it."
-        raise FormatError(f"{path} is called {suffix_of(path)} but {what}")
-
-
-def open_store(path: Path, key: str | None, columns: Columns, id_column: str | int | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Open one file."""
     family = family_of(path)
     check_file(path, family)
-    module = family.load()
+    reader = family.reader()
     if family.has_columns:
         with blaming(path):
-            return module.open_store(path, key, columns, id_column)
-    if id_column is not None:
+            return reader.open_store(path, request)
+    if request.id_column is not None:
         raise FormatError(
-            f"{path} has no column of ids {id_column!r}: only text, parquet and Arrow files have columns."
+            f"{path} has no column of ids {request.id_column!r}: only text, parquet and Arrow files have columns."
         )
-    with blaming(place(path, key)):
-        if key is None:
-            keys = module.tables(path)
+    with blaming(place(path, request.key)):
+        if request.key is None:
+            keys = reader.list_tables(path)
             if len(keys) > 1:
                 raise FormatError(f"{path} holds {len(keys)} tables ({listed(keys)}). Choose one: {path}::{keys[0]}")
-            key = keys[0] if keys else None
-        return module.open_store(path, key)
+            request = replace(request, key=keys[0] if keys else None)
+        return reader.open_store(path, request)
 
 
 def stack(stores: Sequence[Store], owner: str) -> Store:

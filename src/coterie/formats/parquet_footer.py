@@ -5,6 +5,12 @@ another type than its column; and it makes the room that a page asks for before 
 compact form: a struct is a run of fields, each a byte of type and distance from the last field's number, and a zero at
 its end; whole numbers take seven bits a byte. Only the path down to what is asked for is looked at, and all else is
 stepped over. A column chunk is a run of pages, each behind a header in the same form.
+
+Why this is not left to a child process that opens the file first (benchmarks/fuzz.py, --checks none and --checks
+probe): of 2,000 damaged files 2 end the process without this module and none with such a probe, but the probe imports
+pyarrow anew, 0.7 s a file where this module takes 0.02 s, both on a busy machine; a folder of a thousand files would
+take minutes more. And a page that claims 2 GiB takes them (2,062 MiB, with every compression) before Arrow sees that
+they are not there: a probe that reads the first rows does not come to the pages behind them.
 """
 
 from __future__ import annotations

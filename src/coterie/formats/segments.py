@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.formats.tables import Lazy, Store
+from coterie.formats.stores import Lazy, Store
 
 KEEP_BYTES = 32 << 20  # of each segment that is being read, so that threads may be a little out of step
 BLOCK_BYTES = 8 << 20  # that are decoded at a time

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.errors import FormatError
-from coterie.formats.tables import CSRStore, Lazy, Store, Target, check_shape, csr_parts_of
+from coterie.formats.checks import check_shape
+from coterie.formats.labels import Target
+from coterie.formats.registry import Request, refuse_key
+from coterie.formats.stores import CSRStore, Lazy, Store, csr_parts_of
 
 
-def load(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+def read_rows(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     """Return rows and labels."""
     from sklearn.datasets import load_svmlight_file
 
@@ -19,26 +21,28 @@ def load(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     return sparse.csr_array(rows), known
 
 
-def csr_parts(loaded: Lazy[tuple[sparse.csr_array, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def csr_parts(found: Lazy[tuple[sparse.csr_array, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the arrays of the rows."""
-    return csr_parts_of(loaded()[0])
+    return csr_parts_of(found()[0])
 
 
-def tables(path: Path) -> tuple[str, ...]:
+# -- the reader -------------------------------------------------------------------------------------------------
+
+
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return no keys: the file is one table."""
     return ()
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file, which is in memory from now on."""
-    if key is not None:
-        raise FormatError(f"{path} is a single table and has no key {key!r}. Leave the key out.")
-    loaded = Lazy(load, path)
-    rows = loaded()[0]
+    refuse_key(path, request.key)
+    found = Lazy(read_rows, path)
+    rows = found()[0]
     shape = check_shape(rows.shape, str(path))
-    return CSRStore(where=str(path), shape=shape, dtype=rows.dtype, parts=Lazy(csr_parts, loaded))
+    return CSRStore(where=str(path), shape=shape, dtype=rows.dtype, parts=Lazy(csr_parts, found))
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
-    return Target(load(path)[1])
+    return Target(read_rows(path)[1])

@@ -6,12 +6,14 @@ semicolon or spaces. A line break ends a row, also between quotes.
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
 that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. A first name that is empty is what pandas
-writes over its index: that column holds the rows' ids.
+writes over its index: that column holds the rows' ids. Where the first line is all numbers that may be names, such as
+years, that is said in a warning; ``header`` decides it.
 """
 
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +21,19 @@ from typing import Any
 
 import numpy as np
 
+from coterie.formats.checks import as_text, check_shape, listed
+from coterie.formats.columns import choose_columns
 from coterie.formats.errors import FormatError, one_line, package
-from coterie.formats.labels import find_labels
+from coterie.formats.labels import Target, find_labels
+from coterie.formats.registry import Request, refuse_key
 from coterie.formats.segments import Cursors, SegmentStore
-from coterie.formats.tables import Columns, Lazy, Store, Target, as_text, check_shape, choose_columns, listed
+from coterie.formats.stores import Lazy, Store
 from coterie.formats.unpacking import Content
 
 SEGMENT_BYTES = 4 << 20  # of text that are parsed at a time
 HEAD_BYTES = 16 << 20  # the first two lines are looked for in these
 BOM = b"\xef\xbb\xbf"
+YEARS = range(1800, 2201)
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
 
@@ -136,7 +142,15 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
     counts = all(number.isdecimal() for number in numbers) and (np.diff([int(number) for number in numbers]) == 1).all()
     from_zero = counts and numbers[0] == "0"
     if len(numbers) == len(fields):
-        return from_zero and len(fields) >= 4
+        if from_zero and len(fields) >= 4:
+            return True
+        if may_be_names(numbers, second):
+            warnings.warn(
+                f"{where}: the first line ({', '.join(numbers[:3])}, ...) may be names; it is read as values. "
+                "Say which: --header or --no-header (header=True or False).",
+                stacklevel=2,
+            )
+        return False
     if not text:
         return from_zero and fields[0] == ""  # else a row that lacks values
     over_numbers = any(is_number(below) for field, below in zip(fields, second, strict=False) if field in text)
@@ -144,11 +158,30 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
         return True
     raise FormatError(
         f"{where}: the first line is neither names nor numbers ({text[0]!r} beside {numbers[0]!r}). "
-        "Give the file a first line of names."
+        "Say which: --header or --no-header (header=True or False)."
     )
 
 
-def look_at(path: Path) -> TextFile:
+def may_be_names(numbers: list[str], second: list[str]) -> bool:
+    """Whether whole numbers may be names of columns: years, equal steps, or fractions below all of them.
+
+    Examples
+    --------
+    >>> may_be_names(["2019", "2020"], ["7", "3"]), may_be_names(["12", "7"], ["0.5", "0.1"])
+    (True, True)
+    >>> may_be_names(["12", "7", "9"], ["3", "8", "1"]), may_be_names(["1.5", "2"], ["0.5", "0.1"])
+    (False, False)
+    """
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < max(2, len(numbers)):
+        return False
+    values = [int(number) for number in numbers]
+    are_years = all(value in YEARS for value in values)
+    equal_steps = len(values) > 2 and len(set(np.diff(values))) == 1
+    over_fractions = bool(second) and all(is_number(field) and not field.strip().isdecimal() for field in second)
+    return are_years or equal_steps or over_fractions
+
+
+def look_at(path: Path, header: bool | None) -> TextFile:
     """Return where the rows of a file are: one pass that counts lines."""
     lazy = Lazy(Content, path)
     content = lazy()
@@ -161,7 +194,8 @@ def look_at(path: Path) -> TextFile:
     line = first[bom:].decode("utf-8", "replace")
     delimiter = next((mark for mark in kinds if mark in line), kinds[0])
     fields = split_line(line, delimiter)
-    has_names = holds_names(fields, split_line(second.decode("utf-8", "replace"), delimiter), path)
+    below = split_line(second.decode("utf-8", "replace"), delimiter)
+    has_names = holds_names(fields, below, path) if header is None else header
     names = tuple(field.strip() for field in fields) if has_names else tuple(str(i) for i in range(len(fields)))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -199,20 +233,23 @@ def suffix_of(path: Path) -> str:
     return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def tables(path: Path) -> tuple[str, ...]:
+# -- the reader -------------------------------------------------------------------------------------------------
+
+
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return no keys: the file is one table."""
     return ()
 
 
-def open_store(path: Path, key: str | None, columns: Columns = None, id_column: str | int | None = None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    if key is not None:
-        raise FormatError(f"{path} is a single table and has no key {key!r}. Choose columns: {path}[{key}].")
-    file = look_at(path)
-    id_name = find_id(file, id_column)
-    names = [name for name in file.names if name != id_name]
-    chosen = choose_columns(columns, names if file.has_names else None, len(names), str(path))
-    names = names if chosen is None else [names[c] for c in chosen]
+    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
+    file = look_at(path, request.header)
+    id_name = find_id(file, request.id_column)
+    hidden = [] if id_name is None else [file.names.index(id_name)]
+    known = file.names if file.has_names else None
+    chosen = choose_columns(request.columns, known, len(file.names), str(path), hidden)
+    names = list(file.names) if chosen is None else [file.names[c] for c in chosen]
     store = SegmentStore(
         where=str(path),
         shape=check_shape((int(file.starts[-1]), len(names)), str(path)),
@@ -235,11 +272,11 @@ def find_id(file: TextFile, id_column: str | int | None) -> str | None:
     return "" if file.has_names and file.names[0] == "" and len(file.names) > 1 else None
 
 
-def labels(path: Path, key: str | None, id_column: str | int | None = None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels, and the rows' ids."""
-    file = look_at(path)
-    id_name = find_id(file, id_column)
+    file = look_at(path, request.header)
+    id_name = find_id(file, request.id_column)
     if not file.starts[-1]:
         raise FormatError(f"{path} has no rows: {listed(file.names)} is all there is.")
-    name = find_labels(path, [name for name in file.names if name != id_name], key)
+    name = find_labels(path, [name for name in file.names if name != id_name], request.key)
     return Target(file.column(name), None if id_name is None else file.column(id_name))

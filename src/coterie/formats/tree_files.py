@@ -16,23 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats import hdf5_text
+from coterie.formats.checks import as_text, check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError, package
 from coterie.formats.hdf5_heaps import check_heaps
-from coterie.formats.labels import find_labels, is_label
+from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
-from coterie.formats.tables import (
-    ArrayStore,
-    CSRStore,
-    Lazy,
-    Store,
-    Target,
-    as_text,
-    check_dtype,
-    check_shape,
-    csr_parts_of,
-    listed,
-    place,
-)
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
 from coterie.formats.unpacking import BOMB_BYTES, ROW_BYTES, check_ratio
 from coterie.formats.zarr_chunks import check_chunks
 
@@ -286,10 +276,10 @@ def column_values(node: Any, where: str) -> np.ndarray:
     return values
 
 
-# -- the family -------------------------------------------------------------------------------------------------
+# -- the reader -------------------------------------------------------------------------------------------------
 
 
-def tables(path: Path) -> tuple[str, ...]:
+def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
     root = open_root(path)
     kind = layout(root, path)
@@ -307,9 +297,9 @@ def tables(path: Path) -> tuple[str, ...]:
     return wide or tuple(named) or tuple(found)
 
 
-def open_store(path: Path, key: str | None) -> Store:
+def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
-    root = open_root(path)
+    key, root = request.key, open_root(path)
     kind = layout(root, path)
     if kind == "anndata":
         return anndata_store(path, root, key)
@@ -325,9 +315,9 @@ def open_store(path: Path, key: str | None) -> Store:
     return node_store(path, key, place(path, key))
 
 
-def labels(path: Path, key: str | None) -> Target:
+def read_labels(path: Path, request: Request) -> Target:
     """Return known labels; in AnnData and MuData a column of obs, with the rows' ids."""
-    root = open_root(path)
+    key, root = request.key, open_root(path)
     if layout(root, path) == "plain":
         node = root if is_array(root) else part(root, find_labels(path, array_keys(root), key))
         return Target(column_values(node, place(path, key)))

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from coterie.files import written_whole
+from coterie.files import expand_home, written_whole
 from coterie.formats.errors import FormatError, package
 
 ID = "id"
@@ -73,7 +73,7 @@ def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
     >>> np.load(path)
     array([2, 0, 1])
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     begin = WRITERS.get(path.suffix.lower() if path.suffix.lower() != ".gz" else Path(path.stem).suffix.lower() + ".gz")
     if begin is None:
         raise FormatError(f"{path} cannot be written: {path.suffix or 'no extension'} is none of {', '.join(WRITERS)}.")
@@ -124,7 +124,7 @@ class TableWriter:
         types = {name: (values.dtype.kind, values.shape[1:]) for name, values in block.items()}
         if self._types is not None and types != self._types:
             raise FormatError(
-                f"{self._path}: a block has {describe(types)}, but the first one had {describe(self._types)}."
+                f"{self._path}: a block has {in_words(types)}, but the first one had {in_words(self._types)}."
             )
         self._types = types
 
@@ -140,7 +140,7 @@ class TableWriter:
             self._format.finish()
 
 
-def describe(types: Mapping[str, Any]) -> str:
+def in_words(types: Mapping[str, Any]) -> str:
     """Return columns and their types in one line."""
     return ", ".join(f"{name} ({kind}{list(shape) if shape else ''})" for name, (kind, shape) in types.items())
 

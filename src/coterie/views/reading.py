@@ -139,7 +139,8 @@ def _is_list_of_tables(X: Any) -> bool:
     """Whether X is a list of views, and not one table written as nested lists."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    if any(hasattr(item, "ndim") or _is_frame(item) or item is None for item in X):
+    # A table of pyarrow has neither, but names of columns.
+    if any(hasattr(item, "ndim") or hasattr(item, "column_names") or _is_frame(item) or item is None for item in X):
         return True
     first = X[0]
     return isinstance(first, list | tuple) and bool(first) and isinstance(first[0], list | tuple)
@@ -193,7 +194,8 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
 
 def _as_view(name: str, table: Any, lone: bool) -> View:
     label = "X" if lone else f"View {name!r}"
-    columns = tuple(str(c) for c in table.columns) if getattr(table, "columns", None) is not None else None
+    named = getattr(table, "column_names", getattr(table, "columns", None))  # pyarrow's columns are the values
+    columns = None if named is None else tuple(str(c) for c in named)
     table = _unmapped(name, table)
     data = table if is_file_table(table) else _as_dask_table(label, table) or _as_table(label, table)
     if data.ndim != 2:

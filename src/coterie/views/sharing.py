@@ -28,6 +28,10 @@ RIDGE = 0.01
 # Directions at most, as for principal ones.
 MOST_DIRECTIONS = 200
 
+# An eigenvalue is beyond chance if it exceeds 1 by this much more than the largest of permuted rows does: the latter
+# varies by a few hundredths, and a direction that is shared by chance would make clusters that replicate.
+BEYOND_CHANCE = 1.2
+
 
 def shared_preparations(
     blocks: Sequence[Any], preparations: Sequence[Preparation], n_clusters: int, rng: np.random.Generator
@@ -89,7 +93,7 @@ def shared_directions(tables: Sequence[np.ndarray], most: int, rng: np.random.Ge
     white = [table @ own.astype(table.dtype) for table, own in zip(tables, whiteners, strict=True)]  # each (s, w)
     values, vectors = eigh(correlation(white))
     chance = eigh(correlation([table[rng.permutation(len(table))] for table in white]), eigvals_only=True)[-1]
-    m = min(int((values > chance).sum()), most)
+    m = min(int((values > 1 + BEYOND_CHANCE * (chance - 1)).sum()), most)
     if m == 0:
         return None
     top = vectors[:, ::-1][:, :m]  # (sum of w, m)

@@ -1,0 +1,80 @@
+"""Which columns of a file are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from coterie.formats.checks import listed
+from coterie.formats.errors import FormatError
+
+Columns: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
+
+
+def choose_columns(
+    columns: Columns, names: Sequence[str] | None, width: int, where: str, hidden: Collection[int] = ()
+) -> np.ndarray | None:
+    """Return the numbers of the chosen columns; None: all of them.
+
+    A choice is a name, a number, or a range of numbers as in Python; "3" and "2:5" may be written as text. A name that
+    is there goes before a number. Numbers count columns as they stand in the file; those that hold row ids are
+    ``hidden``: a range leaves them out.
+
+    Examples
+    --------
+    >>> choose_columns(["b", "0", "2:"], ("a", "b", "c", "d"), 4, "a.csv").tolist()
+    [1, 0, 2, 3]
+    >>> choose_columns("0:3", ("id", "a", "b", "c"), 4, "a.csv", hidden=[0]).tolist()
+    [1, 2]
+    """
+    if columns is None:
+        return np.array([c for c in range(width) if c not in hidden]) if hidden else None
+    numbers = {name: number for number, name in enumerate(names or ())}
+    chosen: list[int] = []
+    for choice in [columns] if isinstance(columns, str | int | slice) else columns:
+        named = isinstance(choice, str) and choice in numbers
+        span = range(numbers[choice], numbers[choice] + 1) if named else as_range(choice, width, where)  # type: ignore[index]
+        if span is None:
+            there = listed(names) if names else f"it has no names, only numbers from 0 to {width - 1}"
+            raise FormatError(f"{where} has no column {choice!r} ({there}).")
+        kept = [number for number in span if number not in hidden]
+        if not kept:
+            raise FormatError(f"{where}: {choice!r} holds the row ids and no values. Choose other columns.")
+        chosen.extend(kept)
+    if not chosen:
+        raise FormatError(f"{where}: no column is chosen. Name at least one of {listed(names or range(width))}.")
+    return np.array(chosen)
+
+
+def as_range(choice: Any, width: int, where: str) -> range | None:
+    """Return the columns that a number or a range means; None where it is neither, or a number that is not there."""
+    span = parse_range(choice) if isinstance(choice, str) else choice
+    if isinstance(span, slice):
+        found = range(width)[span]
+        if any(end is not None and not -width <= end <= width for end in (span.start, span.stop)) or not found:
+            written = choice if isinstance(choice, str) else f"{span.start}:{span.stop}"
+            raise FormatError(
+                f"{where} has {width} columns, counted from 0, and {written!r} is no range of them. Choose others."
+            )
+        return found
+    if span is None or not -width <= int(span) < width:
+        return None
+    return range(width)[int(span) % width :][:1]
+
+
+def parse_range(text: str) -> int | slice | None:
+    """Return what is written as a number or a range; None where it is neither.
+
+    Examples
+    --------
+    >>> parse_range("3"), parse_range("2:"), parse_range("age")
+    (3, slice(2, None, None), None)
+    """
+    ends = text.split(":")
+    try:
+        numbers = [int(end) if end.strip() else None for end in ends]
+    except ValueError:
+        return None
+    return numbers[0] if len(ends) == 1 else slice(*numbers) if len(ends) == 2 else None

@@ -1,0 +1,153 @@
+"""Reading in a child process, for libraries that a damaged file can crash: then it is the child that ends.
+
+The child is ``python -m MODULE PATH MEMORY``. It writes what it read to its standard output, a temporary file without a
+name, and ends with 0; or it writes one line to standard error that says what is wrong with the file, and ends with
+`REFUSED`. Nothing is pickled on the way.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from coterie.formats import unpacking
+from coterie.formats.errors import FormatError, one_line
+
+REFUSED = 3  # the exit code of a child that has said what is wrong
+INTERPRETER_BYTES = 2 << 30  # of address space: Python, NumPy and SciPy, and room to work
+COPIES = 3  # of its content that a library may hold at a time
+LEAST_SECONDS, BYTES_PER_SECOND = 60, 1 << 20  # a slow disk, and a machine that is busy
+SAID_BYTES = 4096  # of what the child said last
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a child may take."""
+
+    memory: int  # bytes of address space
+    seconds: float
+
+    @classmethod
+    def for_file(cls, path: Path) -> Limits:
+        """Return the limits for a file: as much as it may unpack to, and no more than the machine can give."""
+        size = path.stat().st_size
+        content = max(unpacking.BOMB_BYTES, unpacking.BOMB_RATIO * size)
+        memory = INTERPRETER_BYTES + min(COPIES * content, installed_memory() * 3 // 4)
+        return cls(memory, LEAST_SECONDS + size / BYTES_PER_SECOND)
+
+
+def installed_memory() -> int:
+    """Return the bytes of memory that the machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 8 << 30
+
+
+def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap.mmap:
+    """Return what a module, run in a child process, wrote of a file; mapped from a temporary file.
+
+    Parameters
+    ----------
+    module : str
+        Whose ``main`` calls `run_child`.
+    path : Path
+    limits : Limits or None
+        None takes those of `Limits.for_file`.
+
+    Raises
+    ------
+    FormatError
+        If the child refuses the file, ends before it is done, or exceeds a limit.
+    """
+    limits = limits or Limits.for_file(path)
+    with tempfile.TemporaryFile(prefix="coterie-") as content, tempfile.TemporaryFile() as said:
+        code = run_module(module, path, limits, content, said)
+        size = os.fstat(content.fileno()).st_size
+        if code or not size:
+            raise FormatError(f"{path} cannot be read: {reason(code, last_line(said))}. {REMEDY}")
+        unpacking.check_ratio(size, path.stat().st_size, path)
+        return mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def run_module(module: str, path: Path, limits: Limits, content: BinaryIO, said: BinaryIO) -> int:
+    """Return the exit code of a child process, after it has written its content and what it has to say."""
+    command = [sys.executable, "-P", "-m", module, str(path), str(limits.memory)]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": content, "stderr": said}
+    try:
+        return subprocess.run(command, **pipes, env=environment(), timeout=limits.seconds).returncode  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired as error:
+        raise FormatError(f"{path} cannot be read: it took more than {limits.seconds:.0f} s. {REMEDY}") from error
+
+
+REMEDY = "Is it complete? Write it again."
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a child: it imports what this process would, and needs one thread."""
+    found = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**os.environ, "PYTHONPATH": found, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def last_line(said: BinaryIO) -> str:
+    """Return the last line of what a child said."""
+    said.seek(max(0, os.fstat(said.fileno()).st_size - SAID_BYTES))
+    lines = said.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it says nothing")
+
+
+def reason(code: int, said: str) -> str:
+    """Return why a child gave no content.
+
+    Examples
+    --------
+    >>> reason(REFUSED, "variable 'X' ends early"), reason(-11, "")
+    ("variable 'X' ends early", 'it ended the process that read it (SIGSEGV)')
+    """
+    if code == REFUSED:
+        return said
+    if code < 0:
+        return f"it ended the process that read it ({signal.Signals(-code).name})"
+    return f"the process that read it ended with {code}: {said[:200].rstrip('.')}"
+
+
+# -- in the child -----------------------------------------------------------------------------------------------
+
+
+def run_child(write: Callable[[str, BinaryIO], None], arguments: list[str]) -> None:
+    """Write the content of a file to standard output, within a limit of memory; end the process where that fails."""
+    path, memory = arguments[0], int(arguments[1])
+    limit_memory(memory)
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # what libraries print is no content
+        try:
+            write(path, out)
+        except MemoryError:
+            refuse(f"it needs more than {memory >> 20:,} MiB of memory, too much for a file of its size")
+        except Exception as error:  # a library may raise anything when it meets a broken file
+            refuse(one_line(error))
+
+
+def limit_memory(size: int) -> None:
+    """Let this process take no more than some bytes of address space, where the system can hold it to that."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def refuse(why: str) -> None:
+    """Say in one line what is wrong with the file, and end the process."""
+    sys.stderr.write(f"\n{why}\n")
+    sys.stderr.flush()
+    os._exit(REFUSED)

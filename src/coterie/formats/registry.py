@@ -1,0 +1,202 @@
+"""Which module reads a file, by its extension and first bytes; `coterie.formats` says what such a module provides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from os import PathLike
+from os.path import exists  # unlike Path.exists, it takes any text
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast
+
+from coterie.files import expand_home
+from coterie.formats.columns import Columns
+from coterie.formats.errors import FormatError
+from coterie.formats.labels import Target
+from coterie.formats.stores import Store
+
+Source: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
+
+TEXT = frozenset({"text"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a file."""
+
+    key: str | None = None  # which of its tables
+    columns: Columns = None  # None: all of them
+    id_column: str | int | None = None
+    header: bool | None = None  # whether the first line of a text holds names; None: find out
+
+
+class Reader(Protocol):
+    """What a module that reads a format provides."""
+
+    def list_tables(self, path: Path) -> tuple[str, ...]:
+        """Return the keys that open as views of their own; none where the file is one table."""
+
+    def open_store(self, path: Path, request: Request) -> Store:
+        """Return a table of the file, without reading it."""
+
+    def read_labels(self, path: Path, request: Request) -> Target:
+        """Return known labels, and the rows' ids where the file has any."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Formats that one module reads."""
+
+    module: str
+    suffixes: tuple[str, ...]
+    magic: frozenset[str]  # what the first bytes may look like
+    has_columns: bool = False  # columns have types of their own and are chosen before reading
+
+    def reader(self) -> Reader:
+        """Return the module; its library is imported only now."""
+        return cast(Reader, import_module(f"coterie.formats.{self.module}"))
+
+
+# A line a format.
+FAMILIES = (
+    Family("numpy_files", (".npy",), frozenset({".npy"})),
+    Family("numpy_files", (".npz",), frozenset({".npz"})),
+    Family("text_files", (".csv", ".tsv", ".txt"), TEXT, has_columns=True),
+    Family("text_files", (".csv.gz", ".tsv.gz", ".txt.gz"), frozenset({".gz"}), has_columns=True),
+    Family("arrow_files", (".parquet", ".pq"), frozenset({".parquet"}), has_columns=True),
+    Family("arrow_files", (".feather", ".arrow"), frozenset({".feather", "text"}), has_columns=True),
+    Family("matlab_files", (".mat",), frozenset({".mat", ".h5", "text"})),
+    Family("tree_files", (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu"), frozenset({".h5"})),
+    Family("tree_files", (".zarr",), frozenset()),
+    Family("svmlight_files", (".svm", ".svmlight", ".libsvm"), TEXT),
+    Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"})),
+)
+
+MAGIC = {
+    b"\x93NUMPY": ".npy",
+    b"PK\x03\x04": ".npz",
+    b"PK\x05\x06": ".npz",
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"\x89HDF\r\n\x1a\n": ".h5",
+    b"MATLAB": ".mat",
+    b"MuData": ".h5",
+    b"\x1f\x8b": ".gz",
+}
+ZARR = ("zarr.json", ".zarray", ".zgroup")
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+def files_of(source: Source) -> list[Path]:
+    """Return the files of a path: itself, or a folder's in natural order."""
+    if not isinstance(source, str | PathLike):
+        files = [file for path in source for file in files_of(path)]
+        if not files:
+            raise FormatError("The list of files is empty. Name at least one.")
+        return files
+    path = expand_home(source)
+    if not exists(path):
+        raise FormatError(f"There is no file {path}{nearby(path)}.")
+    if not path.is_dir() or is_zarr(path):
+        return [path]
+    found = [file for file in path.rglob("*") if file.is_file() or is_zarr(file)]
+    inside = [file.relative_to(path) for file in found]
+    shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
+    whole = [path / file for file in sorted(shown, key=natural) if not any(is_zarr(path / up) for up in file.parents)]
+    files = [file for file in whole if is_known(file)]
+    if not files:
+        raise FormatError(f"{path} is a folder without data files. Known formats: {known_suffixes()}.")
+    return files
+
+
+def nearby(path: Path) -> str:
+    """Return what there is instead of a file that is not there."""
+    if not path.parent.is_dir():
+        return f": there is no folder {path.parent}"
+    import difflib
+
+    close = difflib.get_close_matches(path.name, [file.name for file in path.parent.iterdir()], n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def natural(path: Path) -> list[Any]:
+    """Return what to sort by so that numbers in names count as numbers."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is a zarr store."""
+    return path.is_dir() and (path.suffix.lower() == ".zarr" or any((path / name).exists() for name in ZARR))
+
+
+def suffix_of(path: Path) -> str:
+    """Return the extension, with .gz and what is before it."""
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
+
+
+def known_suffixes() -> str:
+    """Return all extensions that can be read."""
+    return ", ".join(suffix for family in FAMILIES for suffix in family.suffixes if not suffix.endswith(".gz"))
+
+
+def looks_like(path: Path) -> str | None:
+    """Return the format that a file's first bytes are those of; "text" where they are nothing known."""
+    with open(path, "rb") as file:
+        head = file.read(16)
+    return next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), "text") if head else None
+
+
+def is_known(path: Path) -> bool:
+    """Whether a file's extension is that of a known format."""
+    return is_zarr(path) or any(suffix_of(path) in family.suffixes for family in FAMILIES)
+
+
+def family_of(path: Path) -> Family:
+    """Return the family that reads a file, by its extension."""
+    suffix = ".zarr" if is_zarr(path) else suffix_of(path)
+    found = next((family for family in FAMILIES if suffix in family.suffixes), None)
+    if found is None:
+        looks = looks_like(path)
+        hint = f" It looks like {looks}: rename it." if looks not in (None, "text") else ""
+        raise FormatError(
+            f"{path} has an unknown extension.{hint} Known formats: {known_suffixes()}; text also with .gz."
+        )
+    return found
+
+
+def check_file(path: Path, family: Family) -> None:
+    """Refuse a file that is empty or begins like another format."""
+    if path.is_dir():
+        return
+    try:
+        looks = looks_like(path)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be opened: {error.strerror or error}.") from error
+    if looks is None:
+        raise FormatError(f"{path} is empty. Write it again.")
+    if looks not in family.magic:
+        what = "does not begin like one. Is it complete?" if looks == "text" else f"looks like {looks}. Rename it."
+        raise FormatError(f"{path} is called {suffix_of(path)} but {what}")
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without its extensions.
+
+    Examples
+    --------
+    >>> stem(Path("data/rna.v2.csv.gz"))
+    'rna.v2'
+    """
+    suffix = suffix_of(path)
+    return path.name[: len(path.name) - len(suffix)] or path.name
+
+
+def refuse_key(path: Path, key: str | None, remedy: str = "Leave the key out.") -> None:
+    """Refuse a key for a file that is one table."""
+    if key is not None:
+        raise FormatError(f"{path} is a single table and has no key {key!r}. {remedy}")

@@ -1,0 +1,214 @@
+"""What every format offers, a table of which any run of rows can be read, and the kinds that several formats share."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from coterie.formats.errors import FormatError, blaming
+
+# A NumPy array or a SciPy CSR array; SciPy has no types to say so.
+Table: TypeAlias = Any
+Value = TypeVar("Value")
+
+# Scattered rows are read together where no more than this is between them, in pieces of about this size.
+NEAR_ROWS, NEAR_BYTES = 32, 64 << 10
+SPAN_BYTES = 32 << 20
+
+
+class Lazy(Generic[Value]):
+    """A value that is made when it is first asked for, once for all threads of a process.
+
+    Only the recipe is pickled, so that an open file never is.
+
+    Examples
+    --------
+    >>> squares = Lazy(pow, 3, 2)
+    >>> squares()
+    9
+    """
+
+    def __init__(self, make: Callable[..., Value], *arguments: Any) -> None:
+        self._recipe = (make, *arguments)
+        self._lock = threading.Lock()
+        self._made: tuple[int, Value] | None = None
+
+    def __call__(self) -> Value:
+        """Return the value."""
+        with self._lock:
+            # A forked process must not share the file positions of its parent.
+            if self._made is None or self._made[0] != os.getpid():
+                make, *arguments = self._recipe
+                self._made = (os.getpid(), make(*arguments))
+            return self._made[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lazy, self._recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """What every format offers: a table of which any run of rows can be read."""
+
+    where: str  # the file and the key, for messages
+    shape: tuple[int, int]
+    dtype: np.dtype
+    columns: tuple[str, ...] | None = None
+    ids: Lazy[np.ndarray] | None = None
+    types: str = ""  # how the values are stored, where that says more than the dtype
+
+    is_sparse: ClassVar[bool] = False
+
+    def read(self, start: int, stop: int) -> Table:
+        """Return the rows from start to stop."""
+        raise NotImplementedError
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return rows by number; there is at least one, and the numbers rise."""
+        parts = []
+        for first, last in self._spans(rows):
+            start = int(rows[first])
+            parts.append(self.read(start, int(rows[last - 1]) + 1)[rows[first:last] - start])
+        return stacked(parts)
+
+    def _spans(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Yield runs of entries of ``rows`` that are near enough to be read together."""
+        row_bytes = self.dtype.itemsize * self.shape[1]
+        near = NEAR_ROWS + NEAR_BYTES // row_bytes
+        longest = near + SPAN_BYTES // row_bytes
+        first = 0
+        breaks = np.flatnonzero(np.diff(rows) > near) + 1
+        for end in [*breaks.tolist(), len(rows)]:
+            while first < end:
+                last = min(end, int(np.searchsorted(rows, rows[first] + longest)))
+                yield first, last
+                first = last
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayStore(Store):
+    """An array that can be sliced: in memory, mapped, or in an HDF5 or zarr file."""
+
+    array: Lazy[Any]
+    transposed: bool = False  # MATLAB's HDF5 files hold a row of the table in a column of the array
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from start to stop, images and the like as one row each."""
+        array = self.array()
+        block = np.asarray(array[..., start:stop].T if self.transposed else array[start:stop])
+        return self._flat(block)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows by number."""
+        array = self.array()
+        if isinstance(array, np.ndarray) and not self.transposed:
+            return self._flat(np.asarray(array[rows]))
+        return super().take(rows)
+
+    def _flat(self, block: np.ndarray) -> np.ndarray:
+        return block.reshape(len(block), self.shape[1]).astype(self.dtype, order="C", copy=False)  # (b, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawStore(Store):
+    """Rows that lie one after the other in a file; they are read and not mapped, so that memory stays free."""
+
+    path: Path
+    stored: np.dtype  # with the file's byte order
+    offset: int  # where the first row begins
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from start to stop."""
+        width = self.shape[1]
+        offset = self.offset + start * width * self.stored.itemsize
+        values = np.fromfile(self.path, self.stored, (stop - start) * width, offset=offset)
+        return values.reshape(-1, width).astype(self.dtype, copy=False)  # (b, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CSRStore(Store):
+    """A sparse matrix whose three CSR arrays can be sliced."""
+
+    parts: Lazy[tuple[Any, Any, Any]]  # data, indices, indptr
+
+    is_sparse: ClassVar[bool] = True
+
+    def read(self, start: int, stop: int) -> sparse.csr_array:
+        """Return the rows from start to stop."""
+        data, indices, indptr = self.parts()
+        starts = np.asarray(indptr[start : stop + 1], dtype=np.int64)  # (b + 1,)
+        first, last = int(starts[0]), int(starts[-1])
+        if first < 0 or last > data.shape[0] or falls(starts):
+            raise FormatError(f"{self.where}: the row pointers (indptr) of rows {start} to {stop - 1} are broken.")
+        columns = np.array(indices[first:last])
+        if len(columns) and not 0 <= columns.min() <= columns.max() < self.shape[1]:
+            raise FormatError(
+                f"{self.where}: rows {start} to {stop - 1} have an entry in column {columns.max()}, "
+                f"but there are {self.shape[1]} columns."
+            )
+        values = np.array(data[first:last], dtype=self.dtype)
+        block = sparse.csr_array((values, columns, starts - first), shape=(len(starts) - 1, self.shape[1]))
+        block.sum_duplicates()
+        return block
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackStore(Store):
+    """The rows of several stores, one after the other."""
+
+    stores: tuple[Store, ...]
+    starts: np.ndarray  # (s + 1,) the first row of each store, and the number of rows
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the stores are sparse; all of them are, or none."""
+        return self.stores[0].is_sparse
+
+    def read(self, start: int, stop: int) -> Table:
+        """Return the rows from start to stop."""
+        first, last = np.searchsorted(self.starts, [start, max(stop - 1, start)], side="right") - 1
+        parts = []
+        for store, offset in zip(self.stores[first : last + 1], self.starts[first : last + 1], strict=True):
+            begin, end = max(start - offset, 0), min(stop - offset, store.shape[0])
+            with blaming(f"{store.where}, rows {begin} to {end - 1},"):
+                parts.append(store.read(begin, end))
+        return stacked(parts).astype(self.dtype, copy=False)
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return rows by number; the numbers rise."""
+        edges = np.searchsorted(rows, self.starts)  # (s + 1,)
+        parts = []
+        for i in np.flatnonzero(np.diff(edges)):
+            mine = rows[edges[i] : edges[i + 1]] - self.starts[i]
+            with blaming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
+                parts.append(self.stores[i].take(mine))
+        return stacked(parts).astype(self.dtype, copy=False)
+
+
+def stacked(parts: Sequence[Table]) -> Table:
+    """Return blocks of rows as one block."""
+    if len(parts) == 1:
+        return parts[0]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+def falls(pointers: np.ndarray) -> bool:
+    """Whether pointers ever decrease; their differences could be too large for their type."""
+    return bool((pointers[1:] < pointers[:-1]).any())
+
+
+def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a sparse matrix that was read whole by rows, after making sure that no index points outside of it."""
+    if hasattr(matrix, "check_format"):
+        if falls(matrix.indptr):  # which SciPy does not ask of a matrix without entries, nor past an overflow
+            raise ValueError("its pointers (indptr) must never fall")
+        matrix.check_format(full_check=True)
+    rows = sparse.csr_array(matrix)
+    return rows.data, rows.indices, rows.indptr

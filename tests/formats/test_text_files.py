@@ -1,0 +1,85 @@
+"""Tables as text: what is a number, and which line is wrong."""
+
+import pandas as pd
+import polars as pl
+import pytest
+from written_files import refused
+
+from coterie.formats import (
+    FormatError,
+    open_table,
+    open_target,
+    open_views,
+    text_files,
+)
+
+
+def test_text_among_the_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,4\n5,six\n")
+    refused(path, "column 'b' holds 'six' in line 4, which is not a number")
+    assert open_table(path, columns="a")[:].tolist() == [[1], [3], [5]]
+    path.write_text("a,b\n1,2\n3\n")
+    refused(path, "line 3 has 1 fields where the first line has 2")
+    path.write_text("cell1,0.5,2\ncell2,0.1,3\n")
+    refused(path, "the first line is neither names nor numbers \\('cell1' beside '0.5'\\)")
+    path.write_text("a,a\n1,2\n")
+    refused(path, "two columns 'a'")
+    path.write_text("a,b\n")
+    refused(path, "has no rows")
+    pl.DataFrame({"a": [1.0], "b": ["x"]}).write_parquet(tmp_path / "x.parquet")
+    refused(tmp_path / "x.parquet", "column 'b' holds .*string.*, not numbers, from row 0 on")
+    assert open_table(tmp_path / "x.parquet", id_column="b").ids.tolist() == ["x"]
+    pd.DataFrame({"d": pd.to_datetime(["2020-01-01"])}).to_parquet(tmp_path / "x.parquet")
+    refused(tmp_path / "x.parquet", "column 'd' holds dates or times")
+
+
+def test_text_in_the_middle_names_the_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "SEGMENT_BYTES", 1000)
+    lines = ["a,b", *(f"{i},{i}" for i in range(2000))]
+    lines[1501] = "1500,n.a."
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    table = open_table(tmp_path / "x.csv")
+    assert table[:1300].shape == (1300, 2)
+    for _ in range(2):  # what failed once fails again
+        with pytest.raises(FormatError, match=r"x.csv: column 'b' holds 'n.a.' in line 1502"):
+            table[1400:1600]
+    assert table[1800:].shape == (200, 2)
+
+
+YEARS = "2019,2020,2021\n0.5,1.5,2.5\n3.5,4.5,5.5\n"
+
+
+def test_a_first_line_of_years_is_read_as_values_with_a_warning(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(YEARS)
+    with pytest.warns(UserWarning, match=r"x.csv: the first line \(2019, 2020, 2021, ...\) may be names.*--header"):
+        table = open_table(path)
+    assert (table.shape, table.columns) == ((3, 3), None)
+
+
+def test_header_says_whether_the_first_line_holds_names(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(YEARS)
+    named = open_table(path, header=True)
+    assert named.columns == ("2019", "2020", "2021")
+    assert named[:].tolist() == [[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]]
+    assert open_table(path, header=True, columns=["2020"])[:].tolist() == [[1.5], [4.5]]
+    assert open_table(path, header=False)[:1].tolist() == [[2019, 2020, 2021]]
+    assert open_views([path], header=True)["x"].shape == (2, 3)
+    path.write_text("0,1,2,3\n9,9,9,9\n")  # which pandas would mean as names
+    assert open_table(path).shape == (1, 4)
+    assert open_table(path, header=False).shape == (2, 4)
+    path.write_text("cell1,0.5,2\ncell2,0.1,3\n")
+    table = open_table(path, header=False, id_column=0)
+    assert (table.shape, table.ids.tolist()) == ((2, 2), ["cell1", "cell2"])
+    (tmp_path / "y.csv").write_text("2019\n0\n1\n")
+    assert open_target(tmp_path / "y.csv", header=True).labels.tolist() == [0, 1]
+    assert open_target(tmp_path / "y.csv", header=False).labels.tolist() == [2019, 0, 1]
+
+
+@pytest.mark.parametrize("text", ["5.1,3.5\n4.9,3.0\n", "3,1,2\n1,1,4\n", "1,1\n0.5,0.5\n", "1,2\n3,4\n", "7\n3\n"])
+def test_values_that_do_not_look_like_names_raise_no_warning(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    assert open_table(path).shape[0] == 2
