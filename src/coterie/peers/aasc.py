@@ -146,6 +146,8 @@ def best_weights(masses: np.ndarray, costs: np.ndarray, total: float) -> np.ndar
     Below the smallest c_v / m_v all weights are positive. There sum_v w_v^2 m_v rises with t; where it does not reach
     the total, the end of the line comes nearest.
     """
+    if (masses <= 0).any():  # a view without any affinity, as with a single row
+        return np.full(len(masses), 1 / len(masses))
     ratios = costs / masses  # (V,)
     width = max(float(ratios.max() - ratios.min()), NEAR)
 

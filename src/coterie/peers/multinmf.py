@@ -135,11 +135,13 @@ def factorise(
     tables: Sequence[Table], n_clusters: int, weight: float, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Alternation[Factors]:
     """Minimise sum_v |X^v - V^v U^vT|^2 + lambda |V^v - V*|^2 over factors without negative entries (Eq. 3.6)."""
-    views = []
+    views: list[Factor] = []
+    rows = rng.uniform(size=(tables[0].shape[0], n_clusters)) / tables[0].shape[0]  # (n, k)
     for table in tables:
-        rows = rng.uniform(size=(table.shape[0], n_clusters)) / table.shape[0]
+        # Each view starts from the rows of the one before, so that column c stands for the same cluster in all.
         factor = unit_columns(Factor(rows, rng.uniform(size=(table.shape[1], n_clusters))))
         views.append(update_view(table, factor, factor.rows, weight=0.0, repeats=ALONE))
+        rows = views[-1].rows
     start = Factors(tuple(views), np.mean([view.rows for view in views], axis=0))
     return alternate(start, partial(factor_round, tables, weight), max_iter=max_iter, tol=tol)
 
