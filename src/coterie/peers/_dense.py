@@ -28,7 +28,7 @@ POWER_STEPS = 5  # which tell whether LAPACK left out an eigenvalue
 ALTERNATIVE = "Use GuidedCoTraining, LSC or MVSCB, whose memory and time grow linearly."
 
 
-def check_row_count(owner: str, n_rows: int, n_matrices: float) -> None:
+def check_row_count(owner: str, n_rows: int, n_matrices: float = 3) -> None:
     """Refuse more rows than memory has room for, as that many n x n matrices of float64, or than patience allows."""
     needed, available = n_matrices * n_rows**2 * 8, available_bytes()
     lacks_memory = available is not None and needed > available

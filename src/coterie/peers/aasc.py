@@ -61,6 +61,12 @@ class AASC(Peer):
     n_iter_ : int
         Number of rounds.
 
+    Notes
+    -----
+    Lee and Liu (ICIP 2016) report .683 ACC and .649 NMI for UCI's digits; here both are higher, by more than .05.
+    Single starts of k-means come nearer, and the costs of the second eigenvector alone, as in the authors' code, give
+    nearly the same weights. Affinities and their scale may differ.
+
     References
     ----------
     H.-C. Huang, Y.-Y. Chuang and C.-S. Chen: Affinity Aggregation for Spectral Clustering. CVPR 2012.

@@ -58,6 +58,11 @@ class MultipleKernelLaplacian(Peer):
     n_iter_ : int
         Number of rounds.
 
+    Notes
+    -----
+    k vectors explain little of a graph's kernel, whose trace is n / 2. So the costs of views, and with them the
+    weights, hardly differ unless n is small.
+
     References
     ----------
     D. Guo, J. Zhang, X. Liu, Y. Cui and C. Zhao: Multiple Kernel Learning Based Multi-view Spectral Clustering. ICPR
