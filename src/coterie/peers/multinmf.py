@@ -67,7 +67,8 @@ class MultiNMF(Peer):
     embedding_ : ndarray of shape (n, n_clusters)
         The common factor, its columns scaled to a mean square of one.
     objective_ : list of float
-        sum_v |X^v - V^v U^vT|^2 + lambda |V^v - V*|^2 after each round; it never rises.
+        The squared errors of all views plus the weighted squared distances from the common factor, after each round;
+        it never rises.
     n_iter_ : int
         Number of rounds.
 
