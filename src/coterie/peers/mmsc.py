@@ -54,8 +54,8 @@ class MMSC(Peer):
 
     Notes
     -----
-    That columns are orthonormal is a penalty here, the squared norm of G^T G - I, with which the updates are known never
-    to raise the objective. The start is the k-means of the spectral embedding of all views together.
+    That columns are orthonormal is a penalty here, the squared norm of G^T G - I, with which the updates are known
+    never to raise the objective. The start is the k-means of the spectral embedding of all views together.
 
     References
     ----------
