@@ -51,7 +51,7 @@ def table_and_landmarks(seed, n=150, d=6, p=30):
 
 
 def test_public_names_are_true():
-    assert sorted(peers.__all__) == sorted(SMALL)
+    assert set(SMALL) <= set(peers.__all__)
     assert all(hasattr(peers, name) for name in peers.__all__)
 
 
@@ -121,7 +121,7 @@ def test_wrong_settings_are_refused(model, message, easy):
 @pytest.mark.parametrize("model", [SC(2), ExactGuidedCoTraining(2)], ids=["SC", "exact"])
 def test_methods_of_all_pairs_refuse_many_rows(model):
     rows = np.zeros((dense.MAX_ROWS + 1, 1), dtype=np.float32)
-    with pytest.raises(ValueError, match=r"at most 10,000 of them. Got 10,001 rows"):
+    with pytest.raises(ValueError, match=r"10,001 rows need about \d\.\d GB .* at most 10,000 rows.*GuidedCoTraining"):
         model.fit(rows)
 
 
@@ -187,10 +187,11 @@ def test_mvscb_matches_a_dense_transcription(seed):
         a = (r * costs) ** (1 / (1 - r))
         a /= a.sum()
     ours = mvscb.fuse([sparse.csr_array(g) for g in graphs], k, r, max_iter=6, tol=0)
-    assert np.allclose(ours.weights, a)
+    factors = ours.state.factors
+    assert np.allclose(ours.state.weights, a)
     assert ours.objective[-1] == pytest.approx(a**r @ costs)
-    assert np.allclose(ours.factors.rows @ ours.factors.rows.T, u @ u.T, atol=1e-8)
-    assert np.allclose(ours.factors.landmarks @ ours.factors.landmarks.T, v @ v.T, atol=1e-8)
+    assert np.allclose(factors.rows @ factors.rows.T, u @ u.T, atol=1e-8)
+    assert np.allclose(factors.landmarks @ factors.landmarks.T, v @ v.T, atol=1e-8)
 
 
 def test_mvscb_objective_never_rises_and_noise_weighs_less(seed):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from coterie.method.assignment import assign, fit_centroids
 from coterie.rows.memory import MemoryRows
 from coterie.validation import check_int, refuse
-from coterie.views import Table, View, Views, as_views, check_finite, prepare
+from coterie.views import Table, View, ViewBlock, Views, as_views, check_finite, prepare
 
 
 class Peer(ClusterMixin, BaseEstimator):
@@ -66,16 +66,34 @@ def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32, n
 
     A row that lacks the view stands at its mean; in a sparse view it is empty.
     """
-    block = view.read(slice(None))
-    with np.errstate(invalid="ignore"):  # a sum that is not finite is what we look for
-        sums = np.asarray(block.data.sum(axis=1, dtype=np.float64)).ravel()  # (n,)
-    check_finite(view.name, sums, block.present, np.arange(len(sums)))
+    block = read_finite(view)
     metric = "auto" if scaling == "auto" else "euclidean"
     steps = prepare(block.known(), scaling=scaling, metric=metric, n_clusters=n_clusters, dtype=dtype)
     rows = steps(block.data)  # (n, d)
     if block.present is not None and not sparse.issparse(rows):
         rows[~block.present] = 0
     return rows
+
+
+def stored_table(view: View) -> Table:
+    """Return all rows of a view in float64, neither centred nor scaled: for methods to which zero means something.
+
+    A row that lacks the view stands at its mean; in a sparse view it is empty.
+    """
+    block = read_finite(view)
+    rows = block.data.astype(np.float64)  # (n, d), a copy
+    if block.present is not None and not sparse.issparse(rows):
+        rows[~block.present] = rows[block.present].mean(axis=0)
+    return rows
+
+
+def read_finite(view: View) -> ViewBlock:
+    """Return all rows of a view as stored; refuse values that are not finite."""
+    block = view.read(slice(None))
+    with np.errstate(invalid="ignore"):  # a sum that is not finite is what we look for
+        sums = np.asarray(block.data.sum(axis=1, dtype=np.float64)).ravel()  # (n,)
+    check_finite(view.name, sums, block.present, np.arange(len(sums)))
+    return block
 
 
 def side_by_side(tables: list[Table]) -> Table:

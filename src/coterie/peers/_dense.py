@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
 import numpy as np
+from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from coterie.arrays import squared_norms
 from coterie.kernels import cpu
 from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import median_distance
-from coterie.method.spectra import top_eigenpairs
-from coterie.views import Table
+from coterie.method.spectra import inverse_roots
+from coterie.peers._common import pick_view, prepared_table
+from coterie.views import Table, View, Views
 
+# Beyond this many rows the eigenvectors of a single n x n matrix take minutes, whatever the memory.
 MAX_ROWS = 10_000
 
 # Below this size all eigenvectors cost less than the wait for a few.
 SMALL = 400
 
+POWER_STEPS = 5  # which tell whether LAPACK left out an eigenvalue
 
-def check_row_count(owner: str, n_rows: int) -> None:
-    """Refuse more rows than a matrix of all pairs allows."""
-    if n_rows > MAX_ROWS:
-        raise ValueError(
-            f"{owner} compares all pairs of rows, so it takes at most {MAX_ROWS:,} of them. "
-            f"Got {n_rows:,} rows instead. Use LSC or GuidedCoTraining, whose memory grows linearly."
-        )
+ALTERNATIVE = "Use GuidedCoTraining, LSC or MVSCB, whose memory and time grow linearly."
+
+
+def check_row_count(owner: str, n_rows: int, n_matrices: float = 3) -> None:
+    """Refuse more rows than memory has room for, as that many n x n matrices of float64, or than patience allows."""
+    needed, available = n_matrices * n_rows**2 * 8, available_bytes()
+    lacks_memory = available is not None and needed > available
+    if n_rows <= MAX_ROWS and not lacks_memory:
+        return
+    limit = f"It takes at most {MAX_ROWS:,} rows, since its time grows with n^3. " if n_rows > MAX_ROWS else ""
+    on_hand = "" if available is None else f", and {available / 1e9:.1f} GB are available"
+    raise ValueError(
+        f"{owner} compares all pairs of rows: {n_rows:,} rows need about {needed / 1e9:.1f} GB "
+        f"({n_matrices:g} matrices of n x n){on_hand}. {limit}{ALTERNATIVE}"
+    )
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """Return the memory that can still be had, None where the system does not say."""
+    try:
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+    except OSError:  # not Linux
+        return None
+    kilobytes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(kilobytes[0]) if kilobytes else None
+
+
+def view_affinities(views: Iterable[View], rng: np.random.Generator) -> list[np.ndarray]:
+    """Return the Gaussian affinities of every view, each n x n."""
+    return [gaussian_affinity(prepared_table(view, dtype=np.float64), rng) for view in views]
+
+
+def chosen_views(owner: str, views: Views, chosen: str | int | None) -> list[int]:
+    """Return the number of the chosen view, or those of all where none is."""
+    if chosen is None:
+        return list(range(len(views)))
+    return [views.names.index(pick_view(owner, views, chosen).name)]
 
 
 def gaussian_affinity(table: Table, rng: np.random.Generator) -> np.ndarray:
@@ -38,30 +75,106 @@ def gaussian_affinity(table: Table, rng: np.random.Generator) -> np.ndarray:
     return affinity
 
 
+def nearest_only(affinity: np.ndarray, n_neighbors: int) -> np.ndarray:
+    """Return the affinities between rows of which one is among the other's nearest; all others are zero."""
+    n = len(affinity)
+    if n_neighbors >= n - 1:
+        return affinity
+    nearest = np.argpartition(affinity, n - n_neighbors, axis=1)[:, n - n_neighbors :]  # (n, q)
+    kept = np.zeros(affinity.shape, dtype=bool)
+    np.put_along_axis(kept, nearest, True, axis=1)
+    return np.where(kept | kept.T, affinity, 0.0)  # (n, n)
+
+
 def normalised(affinity: np.ndarray) -> np.ndarray:
-    """Return D^(-1/2) A D^(-1/2), D the row sums; a row without any weight stays zero."""
-    degrees = affinity.sum(axis=1)  # (n,)
+    """Return D^(-1/2) A D^(-1/2), D the row sums; a row without any weight stays zero.
+
+    Affinities that were projected can be negative, and so can their sums, of which the absolute value is taken.
+    """
+    degrees = np.abs(affinity.sum(axis=1))  # (n,)
     roots = np.where(degrees > 0, degrees, np.inf) ** -0.5
     return affinity * roots * roots[:, None]
+
+
+def laplacian(affinity: np.ndarray) -> np.ndarray:
+    """Return I - D^(-1/2) A D^(-1/2)."""
+    return np.eye(len(affinity)) - normalised(affinity)
 
 
 def top_vectors(matrix: np.ndarray, count: int) -> np.ndarray:
     """Return the eigenvectors of a symmetric matrix's largest eigenvalues, largest first."""
     n = len(matrix)
     if n <= SMALL or count >= n // 2:
-        return top_eigenpairs(matrix, count).vectors  # (n, k)
+        return cpu.largest_eigenpairs(matrix, count)[1]  # (n, k)
     # Lanczos from a fixed start, with room for eigenvalues that crowd near one, as they do once views agree.
     start = np.random.default_rng(0).uniform(0.5, 1.5, size=n)
     room = min(n - 1, max(4 * count, 20))
     try:
         values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=room, maxiter=30, tol=1e-7)
     except ArpackNoConvergence:
-        return top_eigenpairs(matrix, count).vectors  # (n, k)
+        return cpu.largest_eigenpairs(matrix, count)[1]  # (n, k)
     return np.ascontiguousarray(vectors[:, np.argsort(-values)])  # (n, k)
+
+
+def common_vectors(bases: Sequence[np.ndarray], weights: Iterable[float], count: int) -> np.ndarray:
+    """Return the top eigenvectors of sum_v w_v U^v U^vT, from the small Gram matrix of the bases side by side."""
+    stacked = np.hstack([u * np.sqrt(w) for u, w in zip(bases, weights, strict=True)])  # (n, V k)
+    values, vectors = eigh(stacked.T @ stacked)  # (V k,), (V k, V k)
+    top = slice(None, -count - 1, -1)
+    return stacked @ (vectors[:, top] * inverse_roots(values[top]))  # (n, k)
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Return a copy with every row of length one; a row of zeros stays."""
+    rows = np.array(rows, order="C")
+    cpu.unit_rows(rows)
+    return rows
 
 
 def spectral_embedding(affinity: np.ndarray, n_components: int) -> np.ndarray:
     """Return the top eigenvectors of the normalised affinity, as unit rows (Ng, Jordan and Weiss)."""
-    rows = np.ascontiguousarray(top_vectors(normalised(affinity), n_components))  # (n, k)
-    cpu.unit_rows(rows)
-    return rows
+    return unit_rows(top_vectors(normalised(affinity), n_components))  # (n, k)
+
+
+def shrink_singular_values(matrix: np.ndarray, threshold: float) -> tuple[np.ndarray, float]:
+    """Return the prox of the nuclear norm, and the norm of what is returned.
+
+    Singular values are lowered by ``threshold`` and those below it vanish. They are found from the Gram matrix of the
+    shorter side, of which the eigenvectors above threshold^2 are needed and no others.
+    """
+    wide = matrix.shape[0] <= matrix.shape[1]
+    gram = matrix @ matrix.T if wide else matrix.T @ matrix  # (m, m)
+    values, vectors = eigenpairs_above(gram, threshold**2)  # (r,), (m, r)
+    singular = np.sqrt(values)
+    scaled = vectors * (1 - threshold / singular)
+    shrunk = scaled @ (vectors.T @ matrix) if wide else (matrix @ vectors) @ scaled.T
+    return shrunk, float((singular - threshold).sum())
+
+
+def eigenpairs_above(matrix: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of a positive semi-definite matrix above a bound, and their vectors.
+
+    LAPACK may leave some out where an eigenvalue comes very often. A few power steps on what is left show it, and then
+    all eigenvalues are asked for.
+    """
+    if len(matrix) > SMALL:
+        values, vectors = eigh(matrix, subset_by_value=(bound, np.inf), check_finite=False)
+        start = np.random.default_rng(0).standard_normal((len(matrix), 2))
+        for _ in range(POWER_STEPS):
+            start -= vectors @ (vectors.T @ start)
+            start = matrix @ (start / np.maximum(np.linalg.norm(start, axis=0), np.finfo(float).tiny))
+        if np.linalg.norm(start - vectors @ (vectors.T @ start), axis=0).max() <= 1.01 * bound:
+            return values, vectors
+    values, vectors = eigh(matrix, check_finite=False)
+    above = values > bound
+    return values[above], vectors[:, above]
+
+
+def onto_simplex(rows: np.ndarray) -> np.ndarray:
+    """Return the nearest points with no negative entries whose rows sum to one."""
+    ordered = -np.sort(-rows, axis=1)  # (n, m)
+    excess = np.cumsum(ordered, axis=1) - 1
+    counts = np.arange(1, rows.shape[1] + 1)
+    last = (ordered > excess / counts).sum(axis=1)  # (n,) entries that stay positive
+    shift = np.take_along_axis(excess, last[:, None] - 1, axis=1) / last[:, None]
+    return np.maximum(rows - shift, 0)

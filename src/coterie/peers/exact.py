@@ -9,14 +9,8 @@ from scipy.linalg import eigh
 
 from coterie.kernels import cpu
 from coterie.method.spectra import inverse_roots
-from coterie.peers._common import Peer, cut, prepared_table
-from coterie.peers._dense import (
-    check_row_count,
-    gaussian_affinity,
-    normalised,
-    spectral_embedding,
-    top_vectors,
-)
+from coterie.peers._common import Peer, cut
+from coterie.peers._dense import check_row_count, normalised, spectral_embedding, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
@@ -26,8 +20,7 @@ class ExactGuidedCoTraining(Peer):
 
     What :class:`coterie.GuidedCoTraining` scales up. Every view's affinities are multiplied, round
     by round, by those of the augmented view, which is made of the top eigenvectors of all views.
-    Memory grows with the square of the number of rows, and time faster: at most 10,000 rows are
-    taken.
+    Memory grows with the square of the number of rows and time faster; n is refused above 10,000.
 
     Parameters
     ----------
@@ -46,6 +39,8 @@ class ExactGuidedCoTraining(Peer):
         Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The rows that k-means cut, each of length one.
+    n_iter_ : int
+        Number of times that the augmented view was made.
 
     References
     ----------
@@ -72,14 +67,13 @@ class ExactGuidedCoTraining(Peer):
         check_int("ExactGuidedCoTraining", "max_iter", self.max_iter, low=1)
         check_int("ExactGuidedCoTraining", "n_init", self.n_init, low=1)
         views = self._read_views(X)
-        check_row_count("ExactGuidedCoTraining", views.n_rows)
+        check_row_count("ExactGuidedCoTraining", views.n_rows, 2 * len(views) + 2)
         rng = self._make_rng()
         with one_thread_per_block():
-            tables = [prepared_table(view, dtype=np.float64) for view in views]
-            affinities = [gaussian_affinity(table, rng) for table in tables]  # each (n, n)
-            guide = cotrain(affinities, self.n_clusters, self.max_iter)
-            self.embedding_ = spectral_embedding(guide, self.n_clusters)
-            self.labels_ = cut(self.embedding_, self.n_clusters, self.n_init, rng)
+            guide = cotrain(view_affinities(views, rng), self.n_clusters, self.max_iter)  # (n, n)
+            embedding = spectral_embedding(guide, self.n_clusters)  # (n, k)
+            labels = cut(embedding, self.n_clusters, self.n_init, rng)
+        self.embedding_, self.labels_, self.n_iter_ = embedding, labels, self.max_iter
         return self
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from coterie.kernels import cpu
 from coterie.method.spectra import inverse_roots, top_eigenpairs
+from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._bipartite import (
     check_graph_parameters,
     choose_landmarks,
@@ -34,11 +36,10 @@ class Factors:
 
 @dataclass(frozen=True)
 class Fusion:
-    """The graphs' common spectrum, the weights that led to it, and the objective round by round."""
+    """The graphs' common spectrum, and the best weights for it."""
 
     factors: Factors
     weights: np.ndarray  # (V,) summing to one
-    objective: tuple[float, ...]
 
 
 class MVSCB(Peer):
@@ -137,13 +138,12 @@ class MVSCB(Peer):
         with one_thread_per_block():
             graphs = self._build_graphs([prepared_table(view) for view in views], rng)
             fusion = fuse(graphs, self.n_clusters, self.r, self.max_iter, self.tol)
-            stacked = unit_stack(fusion.factors)  # (n + p, k)
+            stacked = unit_stack(fusion.state.factors)  # (n + p, k)
             labels = cut(stacked, self.n_clusters, self.n_init, rng)
         self.labels_ = labels[: views.n_rows]
         self.landmark_labels_ = labels[views.n_rows :]
-        self.view_weights_ = dict(zip(views.names, fusion.weights.tolist(), strict=True))
-        self.objective_ = list(fusion.objective)
-        self.n_iter_ = len(fusion.objective)
+        self.view_weights_ = dict(zip(views.names, fusion.state.weights.tolist(), strict=True))
+        self.objective_, self.n_iter_ = list(fusion.objective), fusion.n_iter
         return self
 
     def _check_parameters(self) -> None:
@@ -187,23 +187,25 @@ def normalised_graph(rows: Rows, n_landmarks: int) -> sparse.csr_array:
     return graph
 
 
-def fuse(graphs: Sequence[sparse.csr_array], n_clusters: int, r: float, max_iter: int, tol: float) -> Fusion:
+def fuse(
+    graphs: Sequence[sparse.csr_array], n_clusters: int, r: float, max_iter: int, tol: float
+) -> Alternation[Fusion]:
     """Minimise sum_v a_v^r tr(F^T L^v F) over F and over a in turns.
 
     With F = [U; V] / sqrt(2) and the bipartite graph's L^v, tr(F^T L^v F) = k - tr(U^T Zhat^v V).
     So the best F for given weights are the singular vectors of sum_v a_v^r Zhat^v, and the best
     weights for given F are a_v ~ h_v^(1 / (1 - r)).
     """
-    weights = np.full(len(graphs), 1 / len(graphs))  # (V,)
-    objective: list[float] = []
-    while True:
-        factors = bipartite_factors(add_up(graphs, weights**r), n_clusters)
-        costs = np.array([view_cost(graph, factors) for graph in graphs])  # (V,)
-        weights = best_weights(costs, r)
-        objective.append(float(weights**r @ costs))
-        settled = len(objective) > 1 and abs(objective[-2] - objective[-1]) <= tol * objective[-2]
-        if settled or len(objective) == max_iter:
-            return Fusion(factors, weights, tuple(objective))
+    start = Fusion(Factors(np.empty((0, 0)), np.empty((0, 0))), np.full(len(graphs), 1 / len(graphs)))
+    return alternate(start, partial(fuse_round, graphs, n_clusters, r), max_iter=max_iter, tol=tol)
+
+
+def fuse_round(graphs: Sequence[sparse.csr_array], n_clusters: int, r: float, now: Fusion) -> Round[Fusion]:
+    """Update the common spectrum, and then the weights."""
+    factors = bipartite_factors(add_up(graphs, now.weights**r), n_clusters)
+    costs = np.array([view_cost(graph, factors) for graph in graphs])  # (V,)
+    weights = best_weights(costs, r)
+    return Round(Fusion(factors, weights), float(weights**r @ costs))
 
 
 def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.csr_array:
@@ -215,10 +217,15 @@ def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.cs
 
 
 def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
-    """Return the top singular vectors behind the first pair, from the p x p Gram matrix."""
+    """Return the top singular vectors behind the first pair, from the p x p Gram matrix.
+
+    Where there are no k of them, as with a single row, the others are zero.
+    """
     gram = (graph.T @ graph).toarray()  # (p, p)
     found = top_eigenpairs(gram, min(n_components + 1, len(gram)))
-    values, vectors = found.values[1:], found.vectors[:, 1:]  # (k,), (p, k)
+    missing = n_components + 1 - len(found.values)
+    values = np.pad(found.values[1:], (0, missing))  # (k,)
+    vectors = np.pad(found.vectors[:, 1:], ((0, 0), (0, missing)))  # (p, k)
     return Factors(graph @ (vectors * inverse_roots(values)), vectors)
 
 

@@ -1,0 +1,77 @@
+"""Methods that improve their unknowns by turns: one loop, with a tolerance, a maximum of rounds and a history."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sklearn.exceptions import ConvergenceWarning
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class Round(Generic[State]):
+    """What one round ends with."""
+
+    state: State
+    objective: float
+    change: float | None = None  # ends the rounds at the tolerance; None: the objective's relative change does
+
+
+@dataclass(frozen=True)
+class Alternation(Generic[State]):
+    """Where the rounds ended, and how they got there."""
+
+    state: State
+    objective: tuple[float, ...]  # one value a round
+    change: float  # of the last round, as compared with the tolerance
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        """Number of rounds."""
+        return len(self.objective)
+
+
+def alternate(start: State, step: Callable[[State], Round[State]], *, max_iter: int, tol: float) -> Alternation[State]:
+    """Return where ``step`` leads from ``start``, repeated until a round changes too little or ``max_iter`` is reached.
+
+    Examples
+    --------
+    Newton's method for the root of 2:
+
+    >>> found = alternate(2.0, lambda x: Round((x + 2 / x) / 2, abs(x * x - 2)), max_iter=50, tol=1e-9)
+    >>> found.converged, round(found.state, 6)
+    (True, 1.414214)
+    """
+    state, objective, change = start, list[float](), float("inf")
+    while len(objective) < max_iter:
+        ended = step(state)
+        state = ended.state
+        change = relative_change(objective, ended.objective) if ended.change is None else ended.change
+        objective.append(float(ended.objective))
+        if change <= tol:
+            return Alternation(state, tuple(objective), change, True)
+    return Alternation(state, tuple(objective), change, False)
+
+
+def relative_change(history: list[float], now: float) -> float:
+    """Return how far the objective moved, as a share of what it was; infinity in the first round."""
+    if not history:
+        return float("inf")
+    before = history[-1]
+    return abs(now - before) / max(abs(before), 1e-300) if now != before else 0.0
+
+
+def warn_unless_converged(owner: str, found: Alternation, tol: float) -> None:
+    """Say that the constraints are not met yet, and what to do; for methods whose answer is none before they are."""
+    if not found.converged:
+        warnings.warn(
+            f"{owner} stopped after {found.n_iter} rounds with a residual of {found.change:.1e}, above tol={tol:g}. "
+            "Raise max_iter, or tol if that is near enough.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

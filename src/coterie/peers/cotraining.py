@@ -1,0 +1,105 @@
+"""Co-training: every view's affinities are projected on what the other views' eigenvectors span."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.peers._common import Peer, cut
+from coterie.peers._dense import check_row_count, chosen_views, normalised, top_vectors, unit_rows, view_affinities
+from coterie.threads import one_thread_per_block
+from coterie.validation import check_int
+
+
+class CoTraining(Peer):
+    """Co-training for multi-view spectral clustering.
+
+    In every round the columns of each view's affinities are projected on the space that the top k eigenvectors of the
+    other views span, and the view's own eigenvectors are found anew. The last ones, as unit rows side by side, are cut
+    by k-means. Memory grows with the square of the number of rows and time faster; n is refused above 10,000.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    view : str or int, default=None
+        The view whose eigenvectors are cut, where one is known to be the most informative; None: all of them.
+    max_iter : int, default=10
+        Number of rounds. There is no objective that could end them sooner.
+    n_init : int, default=10
+        Restarts of k-means.
+    random_state : int, RandomState or None, default=None
+        Seed of k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    embedding_ : ndarray of shape (n, n_views * n_clusters)
+        The rows that k-means cut; each view's part has length one.
+    n_iter_ : int
+        Number of rounds.
+
+    Notes
+    -----
+    Lee and Liu (ICIP 2016) report .779 ACC and .745 NMI for UCI's digits, which is near to the mean over single starts
+    of k-means from random rows; the best of ten starts is higher. See the manual's page "Which method when".
+
+    References
+    ----------
+    A. Kumar and H. Daumé III: A Co-training Approach for Multi-view Spectral Clustering. ICML 2011.
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import CoTraining
+    >>> data = make_views(200, n_clusters=3, separation=8, random_state=0)
+    >>> labels = CoTraining(3, random_state=0).fit_predict(data.views)
+    >>> clustering_accuracy(data.target, labels) > 0.9
+    True
+    """
+
+    def __init__(self, n_clusters=8, *, view=None, max_iter=10, n_init=10, random_state=None):
+        self.n_clusters = n_clusters
+        self.view = view
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> CoTraining:
+        check_int("CoTraining", "max_iter", self.max_iter, low=1)
+        check_int("CoTraining", "n_init", self.n_init, low=1)
+        views = self._read_views(X)
+        check_row_count("CoTraining", views.n_rows, len(views) + 3)
+        chosen = chosen_views("CoTraining", views, self.view)
+        rng = self._make_rng()
+        with one_thread_per_block():
+            bases = cotrain(view_affinities(views, rng), self.n_clusters, self.max_iter)
+            embedding = np.hstack([unit_rows(bases[v]) for v in chosen])  # (n, V k)
+            labels = cut(embedding, self.n_clusters, self.n_init, rng)
+        self.embedding_, self.labels_, self.n_iter_ = embedding, labels, self.max_iter
+        return self
+
+
+def cotrain(affinities: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> list[np.ndarray]:
+    """Return every view's top eigenvectors, each n x k, after that many rounds (Algorithm 1)."""
+    bases = [top_vectors(normalised(affinity), n_clusters) for affinity in affinities]
+    if len(affinities) == 1:  # nobody to learn from
+        return bases
+    for _ in range(max_iter):
+        # All views learn from the round before: none is ahead of the others.
+        bases = [
+            top_vectors(normalised(project(affinity, bases[:v] + bases[v + 1 :])), n_clusters)
+            for v, affinity in enumerate(affinities)
+        ]
+    return bases
+
+
+def project(affinity: np.ndarray, bases: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the symmetric part of sum_w U^w U^wT A."""
+    stacked = np.hstack(bases)  # (n, (V - 1) k)
+    projected = stacked @ (stacked.T @ affinity)  # (n, n)
+    return (projected + projected.T) / 2
