@@ -110,6 +110,15 @@ def chosen_views(owner: str, views: Views, chosen: str | int | None) -> tuple[in
     raise AssertionError  # refuse always raises
 
 
+def pick_view(owner: str, views: Views, chosen: str | int | None) -> View:
+    """Return the view of that name or number; the only one where none is chosen."""
+    numbers = chosen_views(owner, views, chosen)
+    if len(numbers) > 1:
+        names = ", ".join(map(repr, views.names))
+        refuse(owner, "view", f"the name or number of one of the {len(views)} views ({names})", chosen)
+    return views[numbers[0]]
+
+
 def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
     """Return what is done to a view's columns.
 
@@ -133,9 +142,7 @@ def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Pr
 
 def learn_chain(view: View, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
     """Return what is done to a view's columns, all rows looked at."""
-    block = view.read(slice(None))
-    check_rows(view.name, block.data, block.present, 0)
-    return fit_chain(block.known(), scaling, dtype, n_clusters)
+    return fit_chain(read_finite(view).known(), scaling, dtype, n_clusters)
 
 
 def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | np.ndarray = slice(None)) -> Table:
@@ -151,6 +158,25 @@ def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | n
 def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32) -> Table:
     """Return all rows of a view, scaled, with dense views centred (which no distance notices)."""
     return apply_chain(view.name, view.read(slice(None)), learn_chain(view, scaling, dtype))
+
+
+def stored_table(view: View) -> Table:
+    """Return all rows of a view in float64, neither centred nor scaled: for methods to which zero means something.
+
+    A row that lacks the view stands at its mean; in a sparse view it is empty.
+    """
+    block = read_finite(view)
+    rows = block.data.astype(np.float64)  # (n, d), a copy
+    if block.present is not None and not sparse.issparse(rows):
+        rows[~block.present] = rows[block.present].mean(axis=0)
+    return rows
+
+
+def read_finite(view: View) -> ViewBlock:
+    """Return all rows of a view as stored; refuse values that are not finite."""
+    block = view.read(slice(None))
+    check_rows(view.name, block.data, block.present, 0)
+    return block
 
 
 def side_by_side(tables: Sequence[Table]) -> Table:

@@ -17,7 +17,7 @@ MAX_ROWS = 10_000
 SMALL = 400
 
 
-def check_row_count(owner: str, n_rows: int) -> None:
+def check_row_count(owner: str, n_rows: int, n_matrices: float = 1) -> None:
     """Refuse more rows than a matrix of all pairs allows."""
     if n_rows > MAX_ROWS:
         raise ValueError(

@@ -92,6 +92,6 @@ def agree(
     return Consensus(ensemble, groups.labels, rows, np.column_stack(labels))
 
 
-def draw_sizes(low: int, high: int, count: int, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Return numbers of clusters, one for each member: from ``low`` to ``high``, and never more than rows."""
-    return np.minimum(rng.integers(low, high, size=count, endpoint=True), n_rows)  # (M,)
+def draw_sizes(low: int, high: int, count: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return numbers of clusters, one for each member: from ``low`` to ``high``, and never more than ``most``."""
+    return np.minimum(rng.integers(low, high, size=count, endpoint=True), most)  # (M,)

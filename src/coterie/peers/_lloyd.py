@@ -12,6 +12,8 @@ from coterie.peers._common import unit_rows
 from coterie.threads import in_order
 from coterie.views.preparation import Table
 
+GROUPING_PASSES = 20
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -19,7 +21,12 @@ class Groups:
 
     labels: np.ndarray  # (n,)
     centers: Table  # (k, d)
-    cost: float  # sum of squared distances
+    gaps: np.ndarray  # (n,) squared distances to the own centre
+
+    @property
+    def cost(self) -> float:
+        """Sum of the squared distances."""
+        return float(self.gaps.sum(dtype=np.float64))
 
 
 def lloyd(
@@ -53,7 +60,7 @@ def one_run(table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, 
         labels, gaps = nearest_center(table, centers, n_threads)
         if np.array_equal(labels, before):
             break
-    return Groups(labels, centers, float(gaps.sum(dtype=np.float64)))
+    return Groups(labels, centers, gaps)
 
 
 def nearest_center(table: Table, centers: Table, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -82,3 +89,15 @@ def group_means(table: Table, labels: np.ndarray, n_groups: int, gaps: np.ndarra
     shares = (1.0 / counts[labels]).astype(table.dtype)  # (n,)
     average = sparse.csr_array((shares, (labels, np.arange(n))), shape=(n_groups, n))
     return average @ table  # (k, d), sparse where the table is
+
+
+def group_rows(table: Table, n_groups: int, rng: np.random.Generator, n_threads: int) -> Groups:
+    """Return groups of like rows; where rows are no more than groups, every row is one."""
+    if table.shape[0] > n_groups:
+        return lloyd(table, n_groups, n_iter=GROUPING_PASSES, rng=rng, n_threads=n_threads)
+    return Groups(np.arange(table.shape[0]), table, np.zeros(table.shape[0], dtype=table.dtype))
+
+
+def dense(table: Table) -> np.ndarray:
+    """Return a table as an array of float64."""
+    return (table.toarray() if sparse.issparse(table) else table).astype(np.float64)

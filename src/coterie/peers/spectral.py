@@ -61,11 +61,12 @@ class SC(Peer):
     def fit(self, X: Any, y: Any = None) -> SC:
         check_int("SC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
-        check_row_count("SC", views.n_rows)
+        check_row_count("SC", views.n_rows, 3)
         rng = self._make_rng()
         reader = self._learn_reader(views, dtype=np.float64)
         with one_thread_per_block():
             affinity = gaussian_affinity(reader.table(views), rng)  # (n, n)
-            self.embedding_ = spectral_embedding(affinity, self.n_clusters)
-            self.labels_ = cut(self.embedding_, self.n_clusters, self.n_init, rng)
+            embedding = spectral_embedding(affinity, self.n_clusters)  # (n, k)
+            labels = cut(embedding, self.n_clusters, self.n_init, rng)
+        self.embedding_, self.labels_ = embedding, labels
         return self

@@ -29,7 +29,7 @@ class USENC(Peer):
     n_members : int, default=20
         Number of U-SPECs, M.
     member_clusters : tuple of two int, default=(20, 60)
-        The smallest and the largest number of clusters of a member.
+        The smallest and the largest number of clusters of a member, k at least, and no more than a fifth of the rows.
     n_landmarks : int, default=1000
         Number of each member's anchors, p; all rows where they are fewer.
     n_neighbors : int, default=5
@@ -97,8 +97,9 @@ class USENC(Peer):
         reader = self._learn_reader(views)
         with one_thread_per_block():
             table = reader.table(views)  # (n, d)
+            most = max(self.n_clusters, views.n_rows // 5)
             members = []
-            for size in draw_sizes(low, high, self.n_members, views.n_rows, rng):
+            for size in draw_sizes(low, high, self.n_members, most, rng):
                 join, graph = join_to_anchors(table, self.n_landmarks, self.n_neighbors, rng, n_threads, unit=False)
                 members.append(cut_member(join, graph, int(size), rng, n_threads))
             found = agree(members, self.n_clusters, rng, n_threads)
