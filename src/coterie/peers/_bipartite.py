@@ -10,9 +10,9 @@ from scipy import sparse
 from coterie.kernels import cpu
 from coterie.method.graphs import median_distance
 from coterie.method.rowmap import TILE, Block, LandmarkRows, squared_distances, squared_norms
+from coterie.peers._lloyd import nearest_center
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
-from coterie.threads import in_order
 from coterie.validation import check_choice, check_int, check_real, refuse
 from coterie.views.preparation import Table
 
@@ -54,13 +54,7 @@ def choose_landmarks(table: Table, n_landmarks: int, how: str, rng: np.random.Ge
 
 def nearest(table: Table, landmarks: Table, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest landmark."""
-    centers = LandmarkRows(landmarks, np.ones(landmarks.shape[0], dtype=bool))
-
-    def label(start: int) -> np.ndarray:
-        tile = table[start : start + TILE]
-        return squared_distances(tile, squared_norms(tile), centers).argmin(axis=1)  # (b,)
-
-    return np.concatenate(list(in_order(label, range(0, table.shape[0], TILE), n_threads)))
+    return nearest_center(table, landmarks, n_threads)[0]  # (n,)
 
 
 def group_means(table: Table, labels: np.ndarray, landmarks: Table) -> Table:

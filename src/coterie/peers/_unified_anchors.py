@@ -113,9 +113,9 @@ class UnifiedAnchorPeer(Peer):
         reader = self._learn_reader(views, "zscore")
         m = min(self.n_landmarks or self.n_clusters, views.n_rows)
         first = np.arange(m) if self.start == "first" else rng.choice(views.n_rows, m, replace=False)
-        found = fit_anchors(reader.tables(views), m, self.ridge, first, self.max_iter, self.tol)
-        embedding = embed_mixtures(found.mixtures, self.n_clusters)
-        with one_thread_per_block():
+        with one_thread_per_block():  # rounding must not depend on the number of cores
+            found = fit_anchors(reader.tables(views), m, self.ridge, first, self.max_iter, self.tol)
+            embedding = embed_mixtures(found.mixtures, self.n_clusters)
             labels = cut(embedding, self.n_clusters, self.n_init, rng)
         self.embedding_, self.labels_ = embedding, labels
         self.objective_, self.n_iter_ = list(found.objective), len(found.objective)

@@ -51,7 +51,7 @@ class AIMC(Peer):
     view_weights_ : dict of float
         a_v of every view, over their sum.
     objective_ : list of float
-        sum_v |X_v - G_v F_y|_F after each round of the best start. It never rises where every view has k
+        ``sum_v |X_v - G_v F_y|_F`` after each round of the best start. It never rises where every view has k
         columns or more; G_v has no orthonormal columns where it has fewer.
     n_iter_ : int
         Rounds of the best start.

@@ -55,6 +55,11 @@ class LMVSC(Peer):
     singular_values_ : ndarray of shape (n_clusters,)
         Of the mixtures side by side.
 
+    Notes
+    -----
+    alpha is in the units of the views, so their scale matters. On UCI's digits, published with ACC .917 and NMI .844,
+    one seed gives .76/.77 with raw values, .85/.85 with unit variances and .90/.84 with columns from 0 to 1.
+
     References
     ----------
     Z. Kang, W. Zhou, Z. Zhao, J. Shao, M. Han and Z. Xu: Large-Scale Multi-View Subspace Clustering in

@@ -84,12 +84,13 @@ class PIC(Peer):
         check_real("PIC", "tol", self.tol, low=0)
         views = self._read_views(X)
         reader = self._learn_reader(views, "raw", dtype=np.float64)
-        walk = random_walk(reader.table(views), self.affinity)
-        vector, accelerations = power_iteration(walk, self.max_iter, self.tol)
-        embedding = standardised(vector)[:, None]  # (n, 1)
         with one_thread_per_block():
-            self.labels_ = cut(embedding, self.n_clusters, self.n_init, self._make_rng())
+            walk = random_walk(reader.table(views), self.affinity)
+            vector, accelerations = power_iteration(walk, self.max_iter, self.tol)
+            embedding = standardised(vector)[:, None]  # (n, 1)
+            labels = cut(embedding, self.n_clusters, self.n_init, self._make_rng())
         self.embedding_, self.objective_, self.n_iter_ = embedding, accelerations, len(accelerations)
+        self.labels_ = labels
         return self
 
 

@@ -54,7 +54,7 @@ class SFMC(Peer):
     view_weights_ : dict of float
         Weights of the views; they sum to one.
     objective_ : list of float
-        |P - sum_v a_v B_v|^2 after each round. It may rise while the number of components is brought to k.
+        ``|P - sum_v a_v B_v|^2`` after each round. It may rise while the number of components is brought to k.
     n_iter_ : int
         Number of rounds.
 
