@@ -226,6 +226,11 @@ def test_autoencoder_learns_and_repeats(rng):
     assert ari(target, model.labels_) > 0.9
 
 
+def test_autoencoder_refuses_more_rows_than_pairs_have_room_for():
+    with pytest.raises(ValueError, match=r"SparseAutoencoder.*10,001 rows"):
+        SparseAutoencoder(2).fit(np.zeros((10_001, 1), dtype=np.float32))
+
+
 def test_penalty_is_the_divergence_between_activities():
     torch = pytest.importorskip("torch")
     own = torch.tensor([0.1, 0.5])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.kernels import cpu
 from coterie.peers._common import Peer, side_by_side
 from coterie.peers._constraints import polar
 from coterie.threads import count_threads, in_order, one_thread_per_block
@@ -148,10 +149,17 @@ class StackedViews:
 
     def sums(self, labels: np.ndarray, n_clusters: int) -> np.ndarray:
         """Return S, the sums of columns by cluster, in float64 (d x k)."""
-        n = len(labels)
-        members = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(n_clusters, n))
-        total = members @ self.table  # (k, d); the ones are float64, so the sums are
-        return np.asarray(total.todense() if sparse.issparse(total) else total).T
+        n, d = self.table.shape
+        if sparse.issparse(self.table):
+            members = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(n_clusters, n))
+            return (members @ self.table).toarray().T
+
+        def add(start: int) -> np.ndarray:
+            some, total = slice(start, start + ROWS), np.zeros((n_clusters, d))
+            cpu.add_groups(self.table[some], labels[some], total, np.zeros(n_clusters))
+            return total
+
+        return sum(in_order(add, range(0, n, ROWS), self.n_threads)).T  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)
