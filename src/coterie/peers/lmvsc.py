@@ -19,6 +19,7 @@ from coterie.views.preparation import Table
 
 SCALINGS = ("minmax", "none", "block", "half", "standard", "auto")
 ANCHOR_PASSES = 100
+ANCHOR_ROWS = 10_000  # that anchors are sought in, drawn where there are more: all of them cost more than all the rest
 ROWS = 1024  # whose mixtures are found at once
 
 
@@ -34,7 +35,7 @@ class LMVSC(Peer):
     n_clusters : int, default=8
         Number of clusters, k.
     n_landmarks : int, default=100
-        Anchors of each view, m; all rows where they are fewer.
+        Anchors of each view, m, by k-means over 10,000 rows at most; all rows where they are fewer.
     alpha : float, default=1.0
         Ridge on the weights of a mixture, in the squared units of the views.
     scaling : "minmax", "none", "block", "half", "standard" or "auto", default="minmax"
@@ -115,6 +116,9 @@ class LMVSC(Peer):
 
 def find_anchors(table: Table, n_anchors: int, n_init: int, rng: np.random.Generator, n_threads: int) -> np.ndarray:
     """Return the means of k-means, dense; all rows where they are no more than that."""
+    n = table.shape[0]
+    if n > ANCHOR_ROWS >= n_anchors:
+        table = table[np.sort(rng.choice(n, ANCHOR_ROWS, replace=False))]
     anchors = table
     if table.shape[0] > n_anchors:
         anchors = lloyd(table, n_anchors, n_iter=ANCHOR_PASSES, n_runs=n_init, rng=rng, n_threads=n_threads).centers
