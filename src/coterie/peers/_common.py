@@ -155,9 +155,12 @@ def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | n
     return found
 
 
-def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32) -> Table:
-    """Return all rows of a view, scaled, with dense views centred (which no distance notices)."""
-    return apply_chain(view.name, view.read(slice(None)), learn_chain(view, scaling, dtype))
+def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32, n_clusters: int = 8) -> Table:
+    """Return all rows of a view, scaled, with dense views centred (which no distance notices).
+
+    With ``scaling="auto"`` they are prepared as by default, for ``n_clusters`` clusters.
+    """
+    return apply_chain(view.name, view.read(slice(None)), learn_chain(view, scaling, dtype, n_clusters))
 
 
 def stored_table(view: View) -> Table:
