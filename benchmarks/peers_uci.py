@@ -67,8 +67,9 @@ def main() -> None:
     parser.add_argument("--data-home", type=Path)
     arguments = parser.parse_args()
     data = load_views("mfeat", data_home=arguments.data_home)
-    order = np.random.default_rng(SHUFFLE).permutation(len(data.target))
-    views, target = {name: table[order] for name, table in data.views.items()}, data.target[order]
+    classes = np.asarray(data.target)
+    order = np.random.default_rng(SHUFFLE).permutation(len(classes))
+    views, target = {name: table[order] for name, table in data.views.items()}, classes[order]
     for method in arguments.methods:
         for record in measure(method, views, target, arguments.seeds):
             write(record)

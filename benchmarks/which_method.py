@@ -132,8 +132,8 @@ def coterie_figures(paper: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, 
     kept = [r for r in paper if r["method"] == "Coterie" and r["data"] == "uci" and r["n_rows"] == 2000]
     if not kept:
         return {}
-    figures = [f"{fmean(r[measure] for r in kept):.3f}" for measure in ("ACC", "NMI")]
-    return {"GuidedCoTraining": (*figures, f"{fmean(r['seconds'] for r in kept):.1f}")}
+    acc, nmi = (f"{fmean(r[measure] for r in kept):.3f}" for measure in ("ACC", "NMI"))
+    return {"GuidedCoTraining": (acc, nmi, f"{fmean(r['seconds'] for r in kept):.1f}")}
 
 
 def reported(records: Sequence[Mapping[str, Any]]) -> str:
@@ -152,7 +152,8 @@ def fill(text: str, tables: Mapping[str, str]) -> str:
     """Return the text with the tables between their markers."""
     for name, table in tables.items():
         pattern = rf"(<!-- table:{name} -->\n).*?(<!-- /table:{name} -->)"
-        text = re.sub(pattern, lambda match, table=table: match[1] + table + "\n" + match[2], text, flags=re.DOTALL)
+        filled = table.replace("\\", r"\\")
+        text = re.sub(pattern, rf"\g<1>{filled}\n\g<2>", text, flags=re.DOTALL)
     return text
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.scripts.checks
 
 Data of MNIST's size, made up. The seconds inside ``must_be_finite``, which looks between stages, and inside
-``check_rows`` and ``check_finite``, which look at the input, are added up while the fit runs, and so are the fit's own,
+``check_finite_rows`` and ``check_finite``, which look at the input, are added up while the fit runs, and so are the fit's own,
 all as processor time: shares do not depend on what else the machine does. The result is one line of
 benchmarks/results/checks.jsonl for each way to fit.
 """
@@ -20,7 +20,7 @@ from coterie.datasets import make_views
 
 HERE = Path(__file__).resolve().parents[1]
 COLUMNS = (784, 512, 81)
-CHECKS = {"must_be_finite": "stages", "check_rows": "input", "check_finite": "input"}
+CHECKS = {"must_be_finite": "stages", "check_finite_rows": "input", "check_finite": "input"}
 spent: dict[str, list[float]] = {"stages": [], "input": []}
 
 

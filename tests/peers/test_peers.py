@@ -103,7 +103,7 @@ def test_errors_name_the_parameter_and_the_view(name, easy):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (LSC(4), "The 'view' parameter of LSC must be the name or number"),
+        (LSC(4, view=-1), "The 'view' parameter of LSC must be None or the name or number"),
         (LSC(4, view="x"), r"one of the 2 views \('view0', 'view1'\). Got 'x'"),
         (SC(4, view=2), "The 'view' parameter of SC"),
         (LSC(4, view=0, n_landmarks=5), "The 'n_neighbors' parameter of LSC must be at most n_lan"),

@@ -11,9 +11,9 @@ from coterie.arrays import squared_norms
 from coterie.kernels import cpu
 from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import TILE_ROWS, Block, median_distance
+from coterie.peers._lloyd import nearest_center
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
-from coterie.threads import in_order
 from coterie.validation import check_choice, check_int, check_real, refuse
 from coterie.views import Table
 
@@ -55,13 +55,7 @@ def choose_landmarks(table: Table, n_landmarks: int, how: str, rng: np.random.Ge
 
 def nearest(table: Table, landmarks: Table, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest landmark."""
-    centers = LandmarkRows(landmarks, np.ones(landmarks.shape[0], dtype=bool))
-
-    def label(start: int) -> np.ndarray:
-        tile = table[start : start + TILE_ROWS]
-        return squared_distances(tile, squared_norms(tile), centers).argmin(axis=1)  # (b,)
-
-    return np.concatenate(list(in_order(label, range(0, table.shape[0], TILE_ROWS), n_threads)))
+    return nearest_center(table, landmarks, n_threads)[0]  # (n,)
 
 
 def group_means(table: Table, labels: np.ndarray, landmarks: Table) -> Table:

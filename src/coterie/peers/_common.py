@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie.kernels import cpu
 from coterie.method.assignment import assign, fit_centroids
 from coterie.rows.memory import MemoryRows
 from coterie.validation import check_int, refuse
-from coterie.views import Table, View, ViewBlock, Views, as_views, check_finite, prepare
+from coterie.views import (
+    Preparation,
+    Shape,
+    Table,
+    View,
+    ViewBlock,
+    Views,
+    as_views,
+    check_columns,
+    check_finite_rows,
+    match_views,
+    prepare,
+)
+from coterie.views.preparation import Columns, column_ends
 
 
 class Peer(ClusterMixin, BaseEstimator):
-    """A method that clusters the rows it is given, and no others."""
+    """A method that clusters the rows it is given; with ``predict`` where its own steps place other rows too."""
 
     n_clusters: int
     random_state: Any
+
+    def _check_ints(self, **lows: int) -> None:
+        """Refuse parameters that are not whole numbers of at least the given ones."""
+        for name, low in lows.items():
+            check_int(type(self).__name__, name, getattr(self, name), low=low)
 
     def _read_views(self, X: Any) -> Views:
         """Return X as views, with at least as many rows as clusters."""
@@ -36,6 +57,22 @@ class Peer(ClusterMixin, BaseEstimator):
             )
         return views
 
+    def _learn_reader(self, views: Views, scaling: str = "none", dtype: Any = np.float32) -> TableReader:
+        """Return how the views that the method works on become tables, in the fit and after it."""
+        chosen = chosen_views(type(self).__name__, views, getattr(self, "view", None))
+        chains = [learn_chain(views[v], scaling, dtype, self.n_clusters) for v in chosen]
+        return TableReader(views.names, tuple(map(Shape.of, views)), chosen, tuple(chains))
+
+    def _read_new_rows(self, X: Any) -> tuple[TableReader, Views]:
+        """Return the fit's reader, and rows with the same views and columns as the fit's."""
+        check_is_fitted(self)
+        reader: TableReader = self._reader
+        views = match_views(X, None, reader.names)
+        if hasattr(self, "n_features_in_") and hasattr(X, "shape"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        check_columns(views, reader.shapes)
+        return reader, views
+
     def _make_rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
 
@@ -45,34 +82,96 @@ class Peer(ClusterMixin, BaseEstimator):
         return tags
 
 
-def pick_view(owner: str, views: Views, chosen: str | int | None) -> View:
-    """Return the view of that name or number; the only one where none is chosen."""
-    if chosen is None and len(views) == 1:
-        return views[0]
+@dataclass(frozen=True)
+class TableReader:
+    """How views become tables: what a fit learned of them, for rows that come later."""
+
+    names: tuple[str, ...]  # all views'
+    shapes: tuple[Shape, ...]
+    chosen: tuple[int, ...]  # numbers of the views that are read
+    chains: tuple[Preparation, ...]  # one for each of those
+
+    def tables(self, views: Views, rows: slice | np.ndarray = slice(None)) -> list[Table]:
+        """Return a table of every chosen view."""
+        return [self._table(views[v], v, chain, rows) for v, chain in zip(self.chosen, self.chains, strict=True)]
+
+    def table(self, views: Views, rows: slice | np.ndarray = slice(None)) -> Table:
+        """Return the chosen views as one table, side by side."""
+        return side_by_side(self.tables(views, rows))
+
+    def _table(self, view: View, number: int, chain: Preparation, rows: slice | np.ndarray) -> Table:
+        if view.data.shape[0]:
+            return apply_chain(view.name, view.read(rows), chain, rows)
+        size = len(range(view.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
+        nothing = ViewBlock(np.zeros((size, self.shapes[number].n_columns)), np.zeros(size, dtype=bool))
+        return apply_chain(view.name, nothing, chain)
+
+
+def chosen_views(owner: str, views: Views, chosen: str | int | None) -> tuple[int, ...]:
+    """Return the number of the view of that name or number; of all views where none is chosen."""
+    if chosen is None:
+        return tuple(range(len(views)))
     if isinstance(chosen, str) and chosen in views.names:
-        return views[views.names.index(chosen)]
+        return (views.names.index(chosen),)
     whole = isinstance(chosen, int | np.integer) and not isinstance(chosen, bool)
     if whole and 0 <= chosen < len(views):  # type: ignore[operator]
-        return views[chosen]
+        return (int(chosen),)
     names = ", ".join(map(repr, views.names))
-    refuse(owner, "view", f"the name or number of one of the {len(views)} views ({names})", chosen)
+    refuse(owner, "view", f"None or the name or number of one of the {len(views)} views ({names})", chosen)
     raise AssertionError  # refuse always raises
+
+
+def pick_view(owner: str, views: Views, chosen: str | int | None) -> View:
+    """Return the view of that name or number; the only one where none is chosen."""
+    numbers = chosen_views(owner, views, chosen)
+    if len(numbers) > 1:
+        names = ", ".join(map(repr, views.names))
+        refuse(owner, "view", f"the name or number of one of the {len(views)} views ({names})", chosen)
+    return views[numbers[0]]
+
+
+def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
+    """Return what is done to a view's columns.
+
+    "raw" leaves values as they are; "zscore" gives every column unit variance (and a dense one mean zero); "minmax"
+    gives it values from 0 to 1, a sparse one keeping its zeros; all others are those of
+    :func:`coterie.views.prepare`, which centres dense views: no distance notices.
+    """
+    if scaling == "raw":
+        return Preparation((), 1.0, np.dtype(dtype), "raw")
+    if scaling == "minmax":
+        low, high = column_ends(known)  # (d,), (d,)
+        width = np.where(high > low, high - low, np.inf)
+        return Preparation(
+            (Columns(None if sparse.issparse(known) else low, 1 / width),), 1.0, np.dtype(dtype), "given"
+        )
+    if scaling == "zscore":
+        return replace(prepare(known, scaling="standard", metric="euclidean", dtype=dtype), factor=1.0)
+    metric = "auto" if scaling == "auto" else "euclidean"
+    return prepare(known, scaling=scaling, metric=metric, n_clusters=n_clusters, dtype=dtype)
+
+
+def learn_chain(view: View, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
+    """Return what is done to a view's columns, all rows looked at."""
+    return fit_chain(read_finite(view).known(), scaling, dtype, n_clusters)
+
+
+def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | np.ndarray = slice(None)) -> Table:
+    """Return prepared rows. A row that lacks the view stands at its mean; in a sparse view it is empty."""
+    numbers = np.asarray(rows) if not isinstance(rows, slice) else rows.start or 0
+    check_finite_rows(name, block.data, block.present, numbers)
+    found = chain(block.data)  # (n, d)
+    if block.present is not None and not sparse.issparse(found):
+        found[~block.present] = 0
+    return found
 
 
 def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32, n_clusters: int = 8) -> Table:
     """Return all rows of a view, scaled, with dense views centred (which no distance notices).
 
     With ``scaling="auto"`` they are prepared as by default, for ``n_clusters`` clusters.
-
-    A row that lacks the view stands at its mean; in a sparse view it is empty.
     """
-    block = read_finite(view)
-    metric = "auto" if scaling == "auto" else "euclidean"
-    steps = prepare(block.known(), scaling=scaling, metric=metric, n_clusters=n_clusters, dtype=dtype)
-    rows = steps(block.data)  # (n, d)
-    if block.present is not None and not sparse.issparse(rows):
-        rows[~block.present] = 0
-    return rows
+    return apply_chain(view.name, view.read(slice(None)), learn_chain(view, scaling, dtype, n_clusters))
 
 
 def stored_table(view: View) -> Table:
@@ -90,13 +189,11 @@ def stored_table(view: View) -> Table:
 def read_finite(view: View) -> ViewBlock:
     """Return all rows of a view as stored; refuse values that are not finite."""
     block = view.read(slice(None))
-    with np.errstate(invalid="ignore"):  # a sum that is not finite is what we look for
-        sums = np.asarray(block.data.sum(axis=1, dtype=np.float64)).ravel()  # (n,)
-    check_finite(view.name, sums, block.present, np.arange(len(sums)))
+    check_finite_rows(view.name, block.data, block.present, 0)
     return block
 
 
-def side_by_side(tables: list[Table]) -> Table:
+def side_by_side(tables: Sequence[Table]) -> Table:
     """Return the tables as one, sparse where any of them is."""
     if len(tables) == 1:
         return tables[0]
@@ -105,8 +202,28 @@ def side_by_side(tables: list[Table]) -> Table:
     return np.hstack(tables)  # (n, sum of d)
 
 
-def cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
-    """Return labels by k-means: the best of several restarts, refined on all rows."""
+@dataclass(frozen=True)
+class Cut:
+    """An embedding's clusters, and the centroids that rows are compared with."""
+
+    labels: np.ndarray  # (n,)
+    centroids: np.ndarray  # (k, c)
+
+
+def fit_cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Cut:
+    """Return clusters by k-means: the best of several restarts, refined on all rows."""
     rows = MemoryRows([embedding], n_rows=len(embedding), n_threads=1)
     centroids = fit_centroids(rows, n_clusters, method="kmeans", n_init=n_init, rng=rng)
-    return assign(embedding, centroids).labels  # (n,)
+    return Cut(assign(embedding, centroids).labels, centroids)
+
+
+def cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:
+    """Return labels by k-means."""
+    return fit_cut(embedding, n_clusters, n_init, rng).labels  # (n,)
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Return rows of length one, in memory of their own."""
+    found = np.array(rows, order="C")
+    cpu.unit_rows(found)
+    return found

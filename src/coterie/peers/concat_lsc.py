@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from coterie.peers._common import Peer, prepared_table, side_by_side
-from coterie.peers.lsc import fit_table
-from coterie.threads import one_thread_per_block
+from coterie.peers.lsc import LSC
 
 
-class ConcatLSC(Peer):
+class ConcatLSC(LSC):
     """Landmark-based spectral clustering of all views side by side, their values as they are.
+
+    It is :class:`coterie.peers.LSC` with ``view=None``, under the name that tables have for it.
 
     Parameters
     ----------
@@ -44,6 +42,8 @@ class ConcatLSC(Peer):
     True
     """
 
+    view = None
+
     def __init__(
         self,
         n_clusters=8,
@@ -64,9 +64,3 @@ class ConcatLSC(Peer):
         self.n_init = n_init
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None) -> ConcatLSC:
-        views = self._read_views(X)
-        with one_thread_per_block():
-            fit_table(self, side_by_side([prepared_table(view) for view in views]))
-        return self

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.method.assignment import assign
 from coterie.method.rowmap import Basis
 from coterie.method.spectra import graph_spectrum, sum_grams
 from coterie.peers._bipartite import (
@@ -15,10 +16,29 @@ from coterie.peers._bipartite import (
     connect,
     find_bandwidth,
 )
-from coterie.peers._common import Peer, cut, pick_view, prepared_table
+from coterie.peers._common import Peer, fit_cut
+from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.validation import check_int
 from coterie.views import Table
+
+
+@dataclass(frozen=True)
+class LandmarkMap:
+    """A row of a table -> its place among the landmarks' singular vectors."""
+
+    landmarks: Table  # (p, d)
+    n_neighbors: int
+    sigma: float
+    basis: Basis
+
+    def __call__(self, table: Table, n_threads: int) -> np.ndarray:
+        """Return the rows' embedding, each of length one."""
+        return self.embed(connect(table, self.landmarks, self.n_neighbors, self.sigma, n_threads))
+
+    def embed(self, rows: Rows) -> np.ndarray:
+        """Return the embedding of rows that are joined to the landmarks already."""
+        bounds = np.array([0, min(self.n_neighbors, self.landmarks.shape[0])])
+        return rows.collect(lambda block: self.basis.stack(block, bounds))  # (n, k)
 
 
 @dataclass(frozen=True)
@@ -27,10 +47,11 @@ class LandmarkEmbedding:
 
     rows: np.ndarray  # (n, k), each of length one
     singular_values: np.ndarray  # (k + 1,) of Zhat behind the first, descending
+    row_map: LandmarkMap  # what gave them their places
 
 
 class LSC(Peer):
-    """Landmark-based spectral clustering of one view.
+    """Landmark-based spectral clustering of one view, or of all views side by side.
 
     Every row is written as a combination of its nearest landmarks, and the top singular vectors of
     those combinations, without the constant first one, are cut by k-means. Time and memory grow
@@ -41,7 +62,7 @@ class LSC(Peer):
     n_clusters : int, default=8
         Number of clusters, k.
     view : str or int, default=None
-        Which view to cluster, by name or number. None is for X that is one table.
+        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=800
         Number of landmarks, p; all rows where they are fewer.
     n_neighbors : int, default=8
@@ -113,25 +134,29 @@ class LSC(Peer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> LSC:
+        owner = type(self).__name__
+        check_graph_parameters(owner, self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)
+        self._check_ints(n_init=1)
         views = self._read_views(X)
+        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
+        reader = self._learn_reader(views)
         with one_thread_per_block():
-            fit_table(self, prepared_table(pick_view("LSC", views, self.view)))
+            table = reader.table(views)  # (n, d)
+            landmarks = choose_landmarks(table, self.n_landmarks, self.landmarks, rng, n_threads)
+            sigma = find_bandwidth(table, landmarks, self.bandwidth, rng)
+            found = embed(table, landmarks, self.n_neighbors, sigma, self.n_clusters, n_threads=n_threads)
+            clusters = fit_cut(found.rows, self.n_clusters, self.n_init, rng)
+        self._reader, self._row_map, self._centroids = reader, found.row_map, clusters.centroids
+        self.embedding_, self.singular_values_ = found.rows, found.singular_values
+        self.labels_ = clusters.labels
         return self
 
-
-def fit_table(model: Any, table: Table) -> None:
-    """Fit LSC, or a model with the same parameters, to a table."""
-    owner = type(model).__name__
-    check_graph_parameters(owner, model.n_landmarks, model.n_neighbors, model.landmarks, model.bandwidth)
-    check_int(owner, "n_init", model.n_init, low=1)
-    rng = model._make_rng()
-    n_threads = count_threads(model.n_jobs)
-    landmarks = choose_landmarks(table, model.n_landmarks, model.landmarks, rng, n_threads)
-    sigma = find_bandwidth(table, landmarks, model.bandwidth, rng)
-    embedding = embed(table, landmarks, model.n_neighbors, sigma, model.n_clusters, n_threads=n_threads)
-    model.embedding_ = embedding.rows
-    model.singular_values_ = embedding.singular_values
-    model.labels_ = cut(embedding.rows, model.n_clusters, model.n_init, rng)
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the clusters of rows, new or old, by the map that the rows of the fit went through."""
+        reader, views = self._read_new_rows(X)
+        with one_thread_per_block():
+            rows = self._row_map(reader.table(views), count_threads(self.n_jobs))  # (n, k)
+        return assign(rows, self._centroids).labels
 
 
 def embed(
@@ -146,13 +171,9 @@ def embed(
     """Return the top left singular vectors of Zhat behind the first, as unit rows."""
     rows = connect(table, landmarks, n_neighbors, sigma, n_threads)
     p = landmarks.shape[0]
-    bounds = np.array([0, min(n_neighbors, p)])
-    (gram,) = sum_grams(rows, p, bounds)  # (p, p)
+    (gram,) = sum_grams(rows, p, np.array([0, min(n_neighbors, p)]))  # (p, p)
     spectrum = graph_spectrum(gram, n_components, drop_first=True)
     bases = spectrum.basis[None].astype(table.dtype)  # (1, p, k)
     as_it_is = np.eye(n_components, dtype=table.dtype)[None]  # (1, k, k): one graph agrees with itself
-    basis = Basis(bases, as_it_is, unit=True)
-    return LandmarkEmbedding(
-        rows.collect(lambda block: basis.stack(block, bounds)),  # (n, k)
-        spectrum.singular_values,
-    )
+    row_map = LandmarkMap(landmarks, n_neighbors, sigma, Basis(bases, as_it_is, unit=True))
+    return LandmarkEmbedding(row_map.embed(rows), spectrum.singular_values, row_map)

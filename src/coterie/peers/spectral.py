@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from coterie.peers._common import Peer, cut, pick_view, prepared_table
+from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
 
 class SC(Peer):
-    """Spectral clustering of one view, after Ng, Jordan and Weiss.
+    """Spectral clustering of one view, or of all side by side, after Ng, Jordan and Weiss.
 
     Gaussian affinities with sigma the median distance, the top k eigenvectors of the normalised
     affinities, unit rows, k-means. Memory grows with the square of the number of rows and time
@@ -24,7 +24,7 @@ class SC(Peer):
     n_clusters : int, default=8
         Number of clusters, k.
     view : str or int, default=None
-        Which view to cluster, by name or number. None is for X that is one table.
+        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_init : int, default=10
         Restarts of k-means.
     random_state : int, RandomState or None, default=None
@@ -63,9 +63,9 @@ class SC(Peer):
         views = self._read_views(X)
         check_row_count("SC", views.n_rows, 3)
         rng = self._make_rng()
-        view = pick_view("SC", views, self.view)
+        reader = self._learn_reader(views, dtype=np.float64)
         with one_thread_per_block():
-            affinity = gaussian_affinity(prepared_table(view, dtype=np.float64), rng)  # (n, n)
+            affinity = gaussian_affinity(reader.table(views), rng)  # (n, n)
             embedding = spectral_embedding(affinity, self.n_clusters)  # (n, k)
             labels = cut(embedding, self.n_clusters, self.n_init, rng)
         self.embedding_, self.labels_ = embedding, labels

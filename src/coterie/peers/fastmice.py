@@ -1,0 +1,171 @@
+"""FastMICE: an ensemble of transfer cuts, each of some views and some of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.peers._common import Peer
+from coterie.peers._ensemble import Member, agree, cut_member, draw_sizes
+from coterie.peers._transfer import AnchorGraph, join_to_anchors
+from coterie.threads import count_threads, one_thread_per_block
+from coterie.validation import check_choice
+from coterie.views.preparation import SCALINGS, Table
+
+LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
+
+
+class FastMICE(Peer):
+    """Fast multi-view clustering via ensembles: random views, random columns, one consensus.
+
+    Each of M members draws a number of views and some columns of each, joins the rows to anchors of
+    every drawn view and cuts the joint bipartite graph; the members' clusters are cut once more.
+    There is nothing to tune. Time O(M n p d), memory O(n (M + q)): linear in the number of rows.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k. Members have k to 2k.
+    n_members : int, default=20
+        Number of members, M.
+    scaling : "auto", "none", "block", "half" or "standard", default="auto"
+        What is done to each view first, as in :class:`coterie.GuidedCoTraining`.
+    n_landmarks : int, default=1000
+        Number of a member's anchors over all its views, p.
+    n_neighbors : int, default=5
+        Anchors that a row is joined to over all of a member's views, q.
+    n_jobs : int, default=-1
+        Threads; -1 uses all cores. The labels do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    embedding_ : ndarray of shape (n, n_clusters)
+        The rows that k-means cut, each of length one.
+    base_labels_ : ndarray of shape (n, n_members)
+        Every member's clusters.
+
+    Notes
+    -----
+    How columns are scaled is left open by the method, and word counts as they are hide everything: BBCSport has ACC
+    .37 with ``scaling="none"`` and .91 with Coterie's own preparation, which is the default.
+    ``predict`` sends new rows through all members, as the rows of the fit went.
+
+    References
+    ----------
+    D. Huang, C. Wang and J. Lai: Fast Multi-View Clustering via Ensembles: Towards Scalability,
+    Superiority, and Simplicity. IEEE Transactions on Knowledge and Data Engineering 35 (2023).
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import FastMICE
+    >>> data = make_views(300, n_clusters=3, separation=8, random_state=0)
+    >>> model = FastMICE(3, n_landmarks=100, random_state=0).fit(data.views)
+    >>> clustering_accuracy(data.target, model.labels_) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        n_members=20,
+        scaling="auto",
+        n_landmarks=1000,
+        n_neighbors=5,
+        n_jobs=-1,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_members = n_members
+        self.scaling = scaling
+        self.n_landmarks = n_landmarks
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> FastMICE:
+        self._check_ints(n_members=1, n_landmarks=1, n_neighbors=1)
+        check_choice("FastMICE", "scaling", self.scaling, SCALINGS)
+        views = self._read_views(X)
+        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
+        reader = self._learn_reader(views, self.scaling)
+        with one_thread_per_block():
+            tables = reader.tables(views)
+            sizes = draw_sizes(self.n_clusters, 2 * self.n_clusters, self.n_members, views.n_rows, rng)
+            members = [
+                fit_member(tables, int(size), self.n_landmarks, self.n_neighbors, rng, n_threads) for size in sizes
+            ]
+            found = agree(members, self.n_clusters, rng, n_threads)
+        self._reader, self._ensemble = reader, found.ensemble
+        self.embedding_, self.base_labels_, self.labels_ = found.embedding, found.base_labels, found.labels
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the clusters of rows, new or old, by the map that the rows of the fit went through."""
+        reader, views = self._read_new_rows(X)
+        with one_thread_per_block():
+            return self._ensemble(reader.tables(views), count_threads(self.n_jobs))
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a member sees of one view: some columns, and anchors in them."""
+
+    view: int
+    columns: np.ndarray  # numbers, ascending
+    join: AnchorGraph
+
+
+@dataclass(frozen=True)
+class JoinedViews:
+    """Rows of all views -> their anchors in the views that a member drew, side by side."""
+
+    sides: tuple[Side, ...]
+
+    def __call__(self, tables: Sequence[Table], n_threads: int) -> sparse.csr_array:
+        """Return the rows' weights."""
+        return next_to_each_other([s.join(tables[s.view][:, s.columns], n_threads) for s in self.sides])
+
+
+def fit_member(
+    tables: Sequence[Table],
+    n_clusters: int,
+    n_landmarks: int,
+    n_neighbors: int,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> tuple[Member, np.ndarray]:
+    """Return one member of the ensemble, and the clusters that it gives the rows.
+
+    Anchors and neighbours are shared between the views that were drawn.
+    """
+    drawn = rng.choice(len(tables), rng.integers(1, len(tables), endpoint=True), replace=False)
+    p, q = -(-n_landmarks // len(drawn)), -(-n_neighbors // len(drawn))
+    sides, graphs = [], []
+    for v in np.sort(drawn):
+        columns = draw_columns(tables[v].shape[1], rng)
+        join, graph = join_to_anchors(tables[v][:, columns], p, q, rng, n_threads, unit=True)
+        sides.append(Side(int(v), columns, join))
+        graphs.append(graph)
+    return cut_member(JoinedViews(tuple(sides)), next_to_each_other(graphs), n_clusters, rng, n_threads)
+
+
+def draw_columns(width: int, rng: np.random.Generator) -> np.ndarray:
+    """Return 20 to 80 % of a view's columns, at least one."""
+    share = rng.uniform(LEAST_COLUMNS, MOST_COLUMNS)
+    return np.sort(rng.choice(width, max(1, round(share * width)), replace=False))
+
+
+def next_to_each_other(graphs: Sequence[sparse.csr_array]) -> sparse.csr_array:
+    """Return graphs of the same rows as one: B."""
+    return sparse.csr_array(sparse.hstack(graphs, format="csr"))

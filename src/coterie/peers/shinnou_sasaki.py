@@ -1,0 +1,110 @@
+"""Shinnou and Sasaki's reduction: rows near a centre stand behind it, all others speak for themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coterie.peers._common import Peer, cut
+from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
+from coterie.peers._lloyd import dense, group_rows
+from coterie.threads import count_threads, one_thread_per_block
+
+
+class ShinnouSasaki(Peer):
+    """Spectral clustering of centres and of the rows far from them, of one view or of all side by side.
+
+    k-means makes p groups. Rows near their centre are removed and stand behind it; the centres and the
+    rows that remain are cut by spectral clustering. Time O(n p d + (p + r)^3), memory O(n + (p + r)^2).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    view : str or int, default=None
+        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
+    n_landmarks : int, default=200
+        Number of centres, p.
+    n_remaining : int, default=800
+        Number of rows that remain, r: those farthest from their centres.
+    n_init : int, default=10
+        Restarts of the last k-means.
+    n_jobs : int, default=-1
+        Threads; -1 uses all cores. The labels do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    landmark_labels_ : ndarray of shape (p,)
+        Cluster of every centre.
+    remaining_ : ndarray
+        Rows that were not removed.
+
+    Notes
+    -----
+    The paper sets a distance below which rows are removed; here the number of rows that remain is set, which is what
+    time and memory depend on. There is no ``predict``: a row far from all centres was never compared with them.
+
+    References
+    ----------
+    H. Shinnou and M. Sasaki: Spectral Clustering for a Large Data Set by Reducing the Similarity Matrix Size.
+    LREC 2008.
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import ShinnouSasaki
+    >>> data = make_views(300, n_clusters=3, separation=8, random_state=0)
+    >>> model = ShinnouSasaki(3, n_landmarks=30, n_remaining=60, random_state=0).fit(data.views)
+    >>> clustering_accuracy(data.target, model.labels_) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        view=None,
+        n_landmarks=200,
+        n_remaining=800,
+        n_init=10,
+        n_jobs=-1,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.view = view
+        self.n_landmarks = n_landmarks
+        self.n_remaining = n_remaining
+        self.n_init = n_init
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ShinnouSasaki:
+        self._check_ints(n_landmarks=1, n_remaining=0, n_init=1)
+        views = self._read_views(X)
+        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
+        reader = self._learn_reader(views)
+        with one_thread_per_block():
+            table = reader.table(views)  # (n, d)
+            groups = group_rows(table, self.n_landmarks, rng, n_threads)
+            p = groups.centers.shape[0]
+            kept = farthest_rows(groups.gaps, max(self.n_remaining, self.n_clusters - p))  # (r,)
+            check_row_count("ShinnouSasaki", p + len(kept), 3)
+            reduced = np.vstack([dense(groups.centers), dense(table[kept])])  # (p + r, d)
+            embedding = spectral_embedding(gaussian_affinity(reduced, rng), self.n_clusters)
+            found = cut(embedding, self.n_clusters, self.n_init, rng)  # (p + r,)
+        labels = found[:p][groups.labels]  # (n,)
+        labels[kept] = found[p:]
+        self.labels_, self.landmark_labels_, self.remaining_ = labels, found[:p], kept
+        return self
+
+
+def farthest_rows(gaps: np.ndarray, count: int) -> np.ndarray:
+    """Return the rows that are farthest from their centres, ascending; a row that is its centre never is one."""
+    count = min(count, int(np.count_nonzero(gaps > 0)))
+    return np.sort(np.argsort(-gaps, kind="stable")[:count])

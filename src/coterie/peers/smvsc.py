@@ -1,0 +1,86 @@
+"""SMVSC: rows as mixtures of anchors that all views share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coterie.peers._unified_anchors import UnifiedAnchorPeer
+
+
+class SMVSC(UnifiedAnchorPeer):
+    """Scalable multi-view subspace clustering with unified anchors.
+
+    Every row is a mixture Z of m anchors A that all views share, rotated into each view by W_v. W_v, A, Z
+    and the views' weights are found by turns, and the singular vectors of Z are cut by k-means. A round
+    takes time O(n d m) and memory O(n m): both grow linearly with the number of rows.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    n_landmarks : int or None, default=None
+        Number of common anchors, m; None: k.
+    start : "first" or "random", default="first"
+        Rows that are an anchor's alone at first: the first m rows, as published, so that the answer leans on the order
+        of rows, or m random ones.
+    max_iter : int, default=50
+        Rounds at most.
+    tol : float, default=1e-3
+        The rounds end when the objective changes by less than this, relatively.
+    n_init : int, default=10
+        Restarts of k-means.
+    random_state : int, RandomState or None, default=None
+        Seed of k-means, and of a random start.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    embedding_ : ndarray of shape (n, n_clusters)
+        The rows that k-means cut, each of length one.
+    view_weights_ : dict of float
+        a_v of every view; they sum to one.
+    objective_ : list of float
+        ``sum_v a_v^2 |X_v - W_v A Z|^2 + |Z|^2`` after each round.
+    n_iter_ : int
+        Number of rounds.
+
+    Notes
+    -----
+    Columns have unit variance, and those of dense views mean zero; sparse views are not centred. The published update
+    of Z leaves out the weights a_v^2, so it does not minimise the objective. With them the objective falls in every
+    step, and UCI's digits in file order come to ACC .72 instead of .82. The published figure leans on that
+    order: with rows shuffled ACC is .73 (mean of three seeds).
+
+    References
+    ----------
+    M. Sun, P. Zhang, S. Wang, S. Zhou, W. Tu, X. Liu, E. Zhu and C. Wang: Scalable Multi-view Subspace
+    Clustering with Unified Anchors. ACM Multimedia 2021.
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import SMVSC
+    >>> data = make_views(300, n_clusters=3, separation=8, random_state=0)
+    >>> model = SMVSC(3, random_state=0).fit(data.views)
+    >>> clustering_accuracy(data.target, model.labels_) > 0.9
+    True
+    """
+
+    ridge = 1.0
+
+    def __init__(
+        self, n_clusters=8, *, n_landmarks=None, start="first", max_iter=50, tol=1e-3, n_init=10, random_state=None
+    ):
+        self.n_clusters = n_clusters
+        self.n_landmarks = n_landmarks
+        self.start = start
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SMVSC:
+        self._fit(X)
+        return self

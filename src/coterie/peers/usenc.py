@@ -1,0 +1,121 @@
+"""U-SENC: many U-SPECs of one table, and what they agree on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coterie.peers._common import Peer
+from coterie.peers._ensemble import agree, cut_member, draw_sizes
+from coterie.peers._transfer import join_to_anchors
+from coterie.threads import count_threads, one_thread_per_block
+from coterie.validation import refuse
+
+
+class USENC(Peer):
+    """Ultra-scalable ensemble clustering (U-SENC) of one view, or of all views side by side.
+
+    Twenty U-SPECs, each with anchors and a number of clusters of its own, and the transfer cut of the
+    bipartite graph of rows and all their clusters. Time and memory grow linearly with the number of
+    rows: twenty times those of :class:`coterie.peers.USPEC`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, k.
+    view : str or int, default=None
+        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
+    n_members : int, default=20
+        Number of U-SPECs, M.
+    member_clusters : tuple of two int, default=(20, 60)
+        The smallest and the largest number of clusters of a member, k at least, and no more than a fifth of the rows.
+    n_landmarks : int, default=1000
+        Number of each member's anchors, p; all rows where they are fewer.
+    n_neighbors : int, default=5
+        Anchors that a row is joined to, q.
+    n_jobs : int, default=-1
+        Threads; -1 uses all cores. The labels do not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row.
+    embedding_ : ndarray of shape (n, n_clusters)
+        The rows that k-means cut, each of length one.
+    base_labels_ : ndarray of shape (n, n_members)
+        Every member's clusters.
+
+    Notes
+    -----
+    ``predict`` sends new rows through all members, as the rows of the fit went.
+
+    References
+    ----------
+    D. Huang, C. Wang, J. Wu, J. Lai and C. Kwoh: Ultra-Scalable Spectral Clustering and Ensemble
+    Clustering. IEEE Transactions on Knowledge and Data Engineering 32 (2020).
+
+    Examples
+    --------
+    >>> from coterie.datasets import make_views
+    >>> from coterie.metrics import clustering_accuracy
+    >>> from coterie.peers import USENC
+    >>> data = make_views(300, n_clusters=3, separation=6, random_state=0)
+    >>> model = USENC(3, n_members=5, n_landmarks=50, random_state=0).fit(data.views)
+    >>> clustering_accuracy(data.target, model.labels_) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        view=None,
+        n_members=20,
+        member_clusters=(20, 60),
+        n_landmarks=1000,
+        n_neighbors=5,
+        n_jobs=-1,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.view = view
+        self.n_members = n_members
+        self.member_clusters = member_clusters
+        self.n_landmarks = n_landmarks
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> USENC:
+        self._check_ints(n_members=1, n_landmarks=1, n_neighbors=1)
+        low, high = self._member_sizes()
+        views = self._read_views(X)
+        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
+        reader = self._learn_reader(views)
+        with one_thread_per_block():
+            table = reader.table(views)  # (n, d)
+            most = max(self.n_clusters, views.n_rows // 5)
+            members = []
+            for size in draw_sizes(low, high, self.n_members, most, rng):
+                join, graph = join_to_anchors(table, self.n_landmarks, self.n_neighbors, rng, n_threads, unit=False)
+                members.append(cut_member(join, graph, int(size), rng, n_threads))
+            found = agree(members, self.n_clusters, rng, n_threads)
+        self._reader, self._ensemble = reader, found.ensemble
+        self.embedding_, self.base_labels_, self.labels_ = found.embedding, found.base_labels, found.labels
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the clusters of rows, new or old, by the map that the rows of the fit went through."""
+        reader, views = self._read_new_rows(X)
+        with one_thread_per_block():
+            return self._ensemble(reader.table(views), count_threads(self.n_jobs))
+
+    def _member_sizes(self) -> tuple[int, int]:
+        sizes = self.member_clusters
+        pair = isinstance(sizes, tuple | list) and len(sizes) == 2 and all(isinstance(s, int) for s in sizes)
+        if not pair or not 1 <= sizes[0] <= sizes[1]:
+            refuse("USENC", "member_clusters", "two whole numbers of at least 1, the smaller one first", sizes)
+        return sizes[0], sizes[1]
