@@ -85,7 +85,7 @@ class CoTraining(Peer):
 
 
 def cotrain(affinities: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> list[np.ndarray]:
-    """Return every view's top eigenvectors, each n x k, after that many rounds (Algorithm 1)."""
+    """Return every view's top eigenvectors, each n x k, after that many rounds."""
     bases = [top_vectors(normalised(affinity), n_clusters) for affinity in affinities]
     if len(affinities) == 1:  # nobody to learn from
         return bases
