@@ -3,8 +3,8 @@
     python -m benchmarks.scripts.checks
 
 Data of MNIST's size, made up. The seconds inside ``must_be_finite``, which looks between stages, and inside
-``check_finite_rows`` and ``check_finite``, which look at the input, are added up while the fit runs, and so are the fit's own,
-all as processor time: shares do not depend on what else the machine does. The result is one line of
+``check_finite_rows`` and ``check_finite``, which look at the input, are added up while the fit runs, and so are the
+fit's own, all as processor time: shares do not depend on what else the machine does. The result is one line of
 benchmarks/results/checks.jsonl for each way to fit.
 """
 

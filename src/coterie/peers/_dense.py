@@ -14,8 +14,8 @@ from coterie.kernels import cpu
 from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import median_distance
 from coterie.method.spectra import inverse_roots
-from coterie.peers._common import pick_view, prepared_table
-from coterie.views import Table, View, Views
+from coterie.peers._common import prepared_table
+from coterie.views import Table, View
 
 # Beyond this many rows the eigenvectors of a single n x n matrix take minutes, whatever the memory.
 MAX_ROWS = 10_000
@@ -55,13 +55,6 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
 def view_affinities(views: Iterable[View], rng: np.random.Generator) -> list[np.ndarray]:
     """Return the Gaussian affinities of every view, each n x n."""
     return [gaussian_affinity(prepared_table(view, dtype=np.float64), rng) for view in views]
-
-
-def chosen_views(owner: str, views: Views, chosen: str | int | None) -> list[int]:
-    """Return the number of the chosen view, or those of all where none is."""
-    if chosen is None:
-        return list(range(len(views)))
-    return [views.names.index(pick_view(owner, views, chosen).name)]
 
 
 def gaussian_affinity(table: Table, rng: np.random.Generator) -> np.ndarray:

@@ -64,7 +64,7 @@ class AASC(Peer):
     Notes
     -----
     Lee and Liu (ICIP 2016) report .683 ACC and .649 NMI for UCI's digits; here both are higher, by more than .05.
-    Single starts of k-means come nearer, and the costs of the second eigenvector alone, as in the authors' code, give
+    Single starts of k-means come nearer, and the costs of the second eigenvector alone, as in public code for it, give
     nearly the same weights. Affinities and their scale may differ.
 
     References

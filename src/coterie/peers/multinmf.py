@@ -134,7 +134,7 @@ def root_mean_square(rows: np.ndarray) -> np.ndarray:
 def factorise(
     tables: Sequence[Table], n_clusters: int, weight: float, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Alternation[Factors]:
-    """Minimise sum_v |X^v - V^v U^vT|^2 + lambda |V^v - V*|^2 over factors without negative entries (Eq. 3.6)."""
+    """Minimise sum_v |X^v - V^v U^vT|^2 + lambda |V^v - V*|^2 over factors without negative entries."""
     views: list[Factor] = []
     rows = rng.uniform(size=(tables[0].shape[0], n_clusters)) / tables[0].shape[0]  # (n, k)
     for table in tables:
@@ -147,7 +147,7 @@ def factorise(
 
 
 def factor_round(tables: Sequence[Table], weight: float, now: Factors) -> Round[Factors]:
-    """Update every view's factors, and then the common one, which is their mean (Eq. 3.14)."""
+    """Update every view's factors, and then the common one, which is their mean."""
     views = tuple(
         update_view(table, factor, now.common, weight, INNER) for table, factor in zip(tables, now.views, strict=True)
     )
@@ -158,7 +158,7 @@ def factor_round(tables: Sequence[Table], weight: float, now: Factors) -> Round[
 
 
 def update_view(table: Table, factor: Factor, common: np.ndarray, weight: float, repeats: int) -> Factor:
-    """Multiply a view's factors by what lowers its part of the objective (Eqs. 3.8 and 3.10)."""
+    """Multiply a view's factors by what lowers its part of the objective."""
     for _ in range(repeats):
         rows, columns = factor.rows, factor.columns
         pull = weight * np.sum(rows * common, axis=0)  # (k,)
@@ -172,7 +172,7 @@ def update_view(table: Table, factor: Factor, common: np.ndarray, weight: float,
 
 
 def unit_columns(factor: Factor) -> Factor:
-    """Return the same product with columns of U that sum to one (Eq. 3.4)."""
+    """Return the same product with columns of U that sum to one."""
     sums = factor.columns.sum(axis=0)  # (k,)
     sums = np.where(sums > 0, sums, 1.0)
     return Factor(factor.rows * sums, factor.columns / sums)

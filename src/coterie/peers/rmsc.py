@@ -128,7 +128,7 @@ def random_walk(affinity: np.ndarray) -> np.ndarray:
 
 
 def decompose(walks: Sequence[np.ndarray], weight: float, max_iter: int, tol: float) -> Alternation[Walk]:
-    """Minimise |P|_* + lambda sum_v |E^v|_1 where P^v = P + E^v, P >= 0 and P 1 = 1 (Eq. 3)."""
+    """Minimise |P|_* + lambda sum_v |E^v|_1 where P^v = P + E^v, P >= 0 and P 1 = 1."""
     mean = reduce(np.add, walks) / len(walks)  # (n, n): feasible, and near to all of them
     zero = np.zeros_like(mean)
     start = Walk(mean, mean, tuple(walk - mean for walk in walks), zero, (zero,) * len(walks), FIRST_PENALTY)
@@ -136,7 +136,7 @@ def decompose(walks: Sequence[np.ndarray], weight: float, max_iter: int, tol: fl
 
 
 def decompose_round(walks: Sequence[np.ndarray], weight: float, now: Walk) -> Round[Walk]:
-    """Update Q and the errors, which do not see each other, then P, then the multipliers (Algorithm 1)."""
+    """Update Q and the errors, which do not see each other, then P, then the multipliers."""
     mu, n_views = now.penalty, len(walks)
     low_rank, norm = shrink_singular_values(now.common + now.multiplier / mu, 1 / mu)
     errors = tuple(
