@@ -107,12 +107,13 @@ class SparseAutoencoder(Peer):
     def fit(self, X: Any, y: Any = None) -> SparseAutoencoder:
         settings = self._settings()
         views = self._read_views(X)
+        torch = import_extra("torch", "gpu", "SparseAutoencoder")  # here, so that its threads are limited too
         check_row_count("SparseAutoencoder", views.n_rows, N_MATRICES)
         rng = self._make_rng()
         reader = self._learn_reader(views, dtype=np.float64)
         with one_thread_per_block():
             walks = transition_rows(gaussian_affinity(reader.table(views), rng))  # (n, n)
-            found = train_stack(walks, self.hidden, settings, rng)
+            found = train_stack(torch, walks, self.hidden, settings, rng)
             labels = cut(found.rows, self.n_clusters, self.n_init, rng)
         self.embedding_, self.labels_ = found.rows, labels
         self.objective_, self.n_iter_ = list(found.losses), len(found.losses)
@@ -157,9 +158,10 @@ def transition_rows(affinity: np.ndarray) -> np.ndarray:
     return (affinity * (len(affinity) / affinity.sum(axis=1, keepdims=True))).astype(np.float32)  # (n, n)
 
 
-def train_stack(rows: np.ndarray, hidden: Sequence[int], settings: Training, rng: np.random.Generator) -> Encoding:
+def train_stack(
+    torch: Any, rows: np.ndarray, hidden: Sequence[int], settings: Training, rng: np.random.Generator
+) -> Encoding:
     """Train one layer after the other, each on what the one before makes of the rows."""
-    torch = import_extra("torch", "gpu", "SparseAutoencoder")
     generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
     current, losses = torch.from_numpy(rows), list[float]()
     for units in hidden:
