@@ -17,7 +17,7 @@ from coterie.arrays import array_namespace, to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
 from coterie.method import candidates
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
-from coterie.method.candidates import Candidate
+from coterie.method.candidates import CLEAR_LEAD, Candidate
 from coterie.method.cotraining import (
     AugmentedView,
     CoTraining,
@@ -29,7 +29,7 @@ from coterie.method.cotraining import (
 )
 from coterie.method.explanation import EXPLAINED_ROWS, cluster_agreement, find_view_centroids
 from coterie.method.graphs import Block, host_block
-from coterie.method.rowmap import RowMap, follow
+from coterie.method.rowmap import RowMap, follow, unit_embedding
 from coterie.method.selection import KSuggestion, suggest_from_graphs
 from coterie.method.stability import Stability, landmark_stability
 from coterie.model import Fitted
@@ -37,7 +37,7 @@ from coterie.placement import Placement
 from coterie.progress import Progress
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.settings import Settings
+from coterie.settings import CANDIDATES, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
@@ -75,39 +75,31 @@ class Choice:
 
     name: str  # the basis
     rounds: CoTrainingSettings
-    weighed: tuple[Candidate, ...] = ()  # what it was chosen from
-    first_view: AugmentedView | None = None  # its first round, where it is known
+    candidate: Candidate | None = None  # its first round, where it was one of several
 
 
 @dataclass(frozen=True)
-class Embedding:
-    """What the rounds learned, and all rows in the embedding that it gives them."""
+class Cut:
+    """What one way to merge and guide the graphs learned, and its clusters."""
 
+    choice: Choice
     training: CoTraining
     row_map: RowMap
-    rows: Rows  # blocks (b, c) of unit rows
-    n_learned: int  # rows that the rounds learned from
+    rows: Rows  # blocks (b, c): the embedding of the rows that were learned from
+    centroids: np.ndarray  # (k, c)
+    agreement: float  # how well each view's neighbours predict the clusters; nan where there was no choice
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Centroids, and the cluster of every row."""
+    """The cluster of every row."""
 
-    centroids: np.ndarray  # (k, c)
     rows: Rows  # blocks of labels and distances
     labels: Any  # (n,)
     confidence: Any  # (n,)
     embedding: Any  # (n, c), or None
     census: Census
     n_zero: int  # rows without a direction in the embedding
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What one way to merge and guide the graphs leads to."""
-
-    embedding: Embedding
-    assignment: Assignment
 
 
 @dataclass(frozen=True)
@@ -124,8 +116,9 @@ class GraphFit:
 
     graphs: Graphs
     clusters: ClusterCount
-    choice: Choice
-    solution: Solution
+    weighed: tuple[Choice, ...]  # the bases that one was chosen from
+    cut: Cut
+    assignment: Assignment
     explanation: Explanation
     stability: Stability | None
 
@@ -163,7 +156,7 @@ def fit_views(
         if shared is not None:
             tried.append(fit_graphs(join(views, shared, settings, placement, rng, progress), settings, rng, progress))
     found = steadiest(tried)
-    warn_of_oddities(found.solution.assignment)
+    warn_of_oddities(found.assignment)
     warn_of_chance(found.stability)
     return make_fitted(views, found, candidate_records(tried, found), progress.finish())
 
@@ -175,17 +168,19 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     sample = draw_unguided(graphs, rng)
     with progress.stage("candidates"):
         learned = learned_rows(graphs, settings, rng)
-        choice = choose_basis(graphs, learned, sample, settings, clusters.k, rng)
-    solution = solve(graphs, learned, choice, clusters.k, settings, rng, progress, consume=True)
+        choices = order_bases(graphs, learned, sample, settings, clusters.k, rng)
+    cut = best_cut(graphs, learned, choices, sample, clusters.k, settings, rng, progress)
+    with progress.stage("assignment"):
+        assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, settings)
     with progress.stage("explanation"):
-        labels = solution.assignment.rows.take(sample.numbers).labels
-        explanation = explain_clusters(sample, labels, solution.embedding.row_map, clusters.k)
+        labels = assignment.rows.take(sample.numbers).labels
+        explanation = explain_clusters(sample, labels, cut.row_map, clusters.k)
     stability = None
     if settings.measure_stability:
         with progress.stage("stability"):
-            first_view = solution.embedding.training.first_view
-            stability = measure_stability(sample, labels, graphs, first_view, choice.rounds, clusters.k, rng)
-    return GraphFit(graphs, clusters, choice, solution, explanation, stability)
+            rounds, first_view = cut.choice.rounds, cut.training.first_view
+            stability = measure_stability(sample, labels, graphs, first_view, rounds, clusters.k, rng)
+    return GraphFit(graphs, clusters, choices, cut, assignment, explanation, stability)
 
 
 def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
@@ -208,11 +203,11 @@ def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.G
         placement, progress = Placement(stack), Progress(verbose=False)
         graphs = join(sample.views, sample.alone(), settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
-        choice = choose_basis(graphs, graphs.rows, unguided, settings, k, rng)
-        if choice.first_view is None:  # one cluster
+        choice = order_bases(graphs, graphs.rows, unguided, settings, k, rng)[0]
+        if choice.candidate is None:  # one cluster
             return 1.0
         labels = np.zeros(len(unguided.numbers), dtype=np.int64)  # only the overall figure is asked for
-        return measure_stability(unguided, labels, graphs, choice.first_view, choice.rounds, k, rng).overall
+        return measure_stability(unguided, labels, graphs, choice.candidate.view, choice.rounds, k, rng).overall
 
 
 def is_doubtful(stability: Stability | None) -> bool:
@@ -251,44 +246,73 @@ def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
     return UnguidedSample(numbers, graphs.rows.take(numbers))
 
 
-def choose_basis(
+def order_bases(
     graphs: Graphs, learned: Rows, sample: UnguidedSample, settings: Settings, k: int, rng: np.random.Generator
-) -> Choice:
-    """Return the basis that was asked for, or of several the one that the views agree with most."""
+) -> tuple[Choice, ...]:
+    """Return the basis that was asked for, or several: first the one that the views agree with most."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         name = next(iter(rounds))
-        return Choice(name, rounds[name])
+        return (Choice(name, rounds[name]),)
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
     weighed = candidates.judge(views, sample.block, bounds, graph_views, k, rng)
     best = candidates.choose(weighed)
-    return Choice(best.name, rounds[best.name], tuple(weighed), best.view)
+    ordered = [best, *(other for other in weighed if other is not best)]
+    return tuple(Choice(candidate.name, rounds[candidate.name], candidate) for candidate in ordered)
 
 
-def solve(
+def best_cut(
+    graphs: Graphs,
+    learned: Rows,
+    choices: Sequence[Choice],
+    sample: UnguidedSample,
+    k: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Cut:
+    """Return the clusters of the first choice, unless they lost what another one had before its rounds."""
+    alone = len(choices) == 1
+    found = cut_graphs(graphs, learned, choices[0], sample, k, settings, rng, progress, consume=alone)
+    for other in choices[1:]:
+        if other.candidate is not None and other.candidate.agreement > found.agreement + CLEAR_LEAD:
+            rival = cut_graphs(graphs, learned, other, sample, k, settings, rng, progress)
+            found = rival if rival.agreement > found.agreement + CLEAR_LEAD else found
+    return found
+
+
+def cut_graphs(
     graphs: Graphs,
     learned: Rows,
     choice: Choice,
+    sample: UnguidedSample,
     k: int,
     settings: Settings,
     rng: np.random.Generator,
     progress: Progress,
     *,
     consume: bool = False,
-) -> Solution:
-    """Merge and guide the graphs, embed all rows, and cut the embedding into k clusters.
+) -> Cut:
+    """Merge and guide the graphs, and cut the embedding of the rows that were learned from into k clusters.
 
-    ``learned`` are the rows that the rounds learn from. Unless ``consume``, they and the graphs' rows are left as they
-    are: the same graphs can be solved again, with other settings of the rounds. To solve them for some rows alone,
-    replace the graphs' rows by those.
+    Unless ``consume``, the rows are left as they are: the same graphs can be cut again, with other settings.
     """
     with progress.stage("rounds"):
         training = learn(graphs, learned, choice, progress, consume=consume)
-    with progress.stage("assignment"):
-        embedding = embed(graphs, learned, training, consume=consume)
-        return Solution(embedding, assign_rows(embedding.rows, k, settings, rng))
+    with progress.stage("centroids"):
+        row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
+        to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
+        ours = consume or training.rows is not learned  # guided rows are nobody else's
+        rows = training.rows.replace(to_embedding) if ours else training.rows.map(to_embedding)  # (b, c)
+        centroids = fit_centroids(
+            rows, k, method=settings.assign_labels, n_init=settings.n_init, rng=rng, n_threads=settings.n_threads
+        )
+        if choice.candidate is None:
+            return Cut(choice, training, row_map, rows, centroids, float("nan"))
+        centroids, agreement = candidates.better_centroids(centroids, choice.candidate, sample.block, row_map)
+        return Cut(choice, training, row_map, rows, centroids, agreement)
 
 
 def learned_rows(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> Rows:
@@ -309,37 +333,30 @@ def learn(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress, *, 
         graphs.graph_map.bounds,
         choice.rounds,
         report,
-        first_view=choice.first_view,
+        first_view=None if choice.candidate is None else choice.candidate.view,
         consume=consume,
     )
 
 
-def embed(graphs: Graphs, learned: Rows, training: CoTraining, *, consume: bool = False) -> Embedding:
-    """Return the embedding of all rows; unless they are consumed, the graphs' rows can be used again."""
-    row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
-    own = learned is graphs.rows  # all rows took part in the rounds, and are guided already
-    to_embedding = partial(  # without the landmarks, which need not travel to wherever the rows are
-        follow, guides=() if own else row_map.guides, basis=row_map.basis, bounds=graphs.graph_map.bounds
-    )
-    rows = training.rows if own else graphs.rows
-    ours = rows is not graphs.rows  # guided rows are nobody else's
-    embedded = rows.replace(to_embedding) if consume or ours else rows.map(to_embedding)  # (b, c)
-    return Embedding(training, row_map, embedded, learned.n_rows)
+def embed(graphs: Graphs, learned: Rows, cut: Cut) -> Rows:
+    """Return the embedding of all rows, which consumes the graphs' rows."""
+    if learned is graphs.rows:  # all rows were learned from
+        return cut.rows
+    row_map = cut.row_map  # without the landmarks, which need not travel to wherever the rows are
+    guided = partial(follow, guides=row_map.guides, basis=row_map.basis, bounds=graphs.graph_map.bounds)
+    return graphs.rows.replace(guided)  # (b, c)
 
 
-def assign_rows(rows: Rows, k: int, settings: Settings, rng: np.random.Generator) -> Assignment:
-    """Cut the embedding, which the rows are blocks of, into clusters."""
-    centroids = fit_centroids(
-        rows, k, method=settings.assign_labels, n_init=settings.n_init, rng=rng, n_threads=settings.n_threads
-    )
+def assign_rows(rows: Rows, centroids: np.ndarray, settings: Settings) -> Assignment:
+    """Return the nearest centroid of every row; ``rows`` are blocks of the embedding."""
     found = rows.map(partial(assign, centroids=centroids))
     labels = found.collect(lambda part: part.labels)
     confidence = found.collect(lambda part: part.confidence)
-    census = merge_censuses(found.each(partial(count_clusters, n_clusters=k)))
+    census = merge_censuses(found.each(partial(count_clusters, n_clusters=len(centroids))))
     must_be_finite("assignment", centroids, census.confidence)
     n_zero = int(rows.sum(count_zero_rows, lambda: (np.zeros(1, dtype=np.int64),))[0][0])
     embedding = rows.collect(lambda block: block) if settings.store_embedding else None
-    return Assignment(centroids, found, labels, confidence, embedding, census, n_zero)
+    return Assignment(found, labels, confidence, embedding, census, n_zero)
 
 
 def warn_of_oddities(found: Assignment) -> None:
@@ -398,14 +415,15 @@ def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[s
     """Return what was weighed as plain data; None where there was no choice."""
     records = [
         {
-            "name": candidate.name,
+            "name": choice.name,
             "preparation": "shared" if fit.graphs.shared else "own",
-            "agreement": candidate.agreement,
-            "stability": fit.stability.overall if fit.stability and candidate.name == fit.choice.name else None,
-            "chosen": fit is found and candidate.name == fit.choice.name,
+            "agreement": choice.candidate.agreement,
+            "stability": fit.stability.overall if fit.stability and choice is fit.cut.choice else None,
+            "chosen": fit is found and choice is fit.cut.choice,
         }
         for fit in tried
-        for candidate in fit.choice.weighed
+        for choice in sorted(fit.weighed, key=lambda choice: choice.name != CANDIDATES[0])
+        if choice.candidate is not None
     ]
     return records or None
 
@@ -415,25 +433,25 @@ def make_fitted(
 ) -> Fitted:
     """Return everything that was found as one model."""
     graphs, clusters, explanation, stability = found.graphs, found.clusters, found.explanation, found.stability
-    embedding, assignment = found.solution.embedding, found.solution.assignment
-    training, graph_map = embedding.training, graphs.graph_map
+    cut, assignment = found.cut, found.assignment
+    training, graph_map = cut.training, graphs.graph_map
     last, first = training.view, training.first_view
     return Fitted(
-        row_map=to_host(embedding.row_map),
+        row_map=to_host(cut.row_map),
         shapes=tuple(Shape.of(view) for view in views),
         groups=None,
         view_centroids=explanation.view_centroids,
         # Before guiding: afterwards even noise agrees with what guided it.
         agreement=graph_map.mean_by_view(graph_agreement(first)),
         cluster_agreement=explanation.agreement,
-        cluster_centers=assignment.centroids,
+        cluster_centers=cut.centroids,
         # As if all rows had been learned from: squares add up over rows.
-        consensus_singular_values=last.consensus.singular_values * np.sqrt(views.n_rows / embedding.n_learned),
+        consensus_singular_values=last.consensus.singular_values * np.sqrt(views.n_rows / cut.rows.n_rows),
         graph_agreement=pairwise_agreement(first),
         history=[vars(line) for line in training.history],
         landmark_indices=graphs.landmarks,
         medoid_indices=assignment.census.medoids,
-        n_clusters=len(assignment.centroids),
+        n_clusters=len(cut.centroids),
         n_iter=len(training.history),
         preparation={name: own.describe() for name, own in zip(views.names, graph_map.preparations, strict=True)},
         singular_values={

@@ -55,7 +55,7 @@ def test_rows_that_lack_a_view_are_not_predicted_by_it():
 
 def test_the_first_candidate_stays_unless_another_leads_clearly():
     first, close, far = (
-        Candidate(name, 0.8 + lead, None) for name, lead in zip("abc", (0, CLEAR_LEAD, 0.1), strict=True)
+        Candidate(name, 0.8 + lead, None, None) for name, lead in zip("abc", (0, CLEAR_LEAD, 0.1), strict=True)
     )
     assert choose([first, close]) is first
     assert choose([first, close, far]) is far

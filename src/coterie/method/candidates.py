@@ -17,10 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from coterie.arrays import precision_of, to_host
-from coterie.method.assignment import assign
+from coterie.method.assignment import assign, lloyd
 from coterie.method.cotraining import AugmentedView, CoTrainingSettings, first_round, solve_graphs
 from coterie.method.graphs import Block, host_block
-from coterie.method.rowmap import unit_embedding
+from coterie.method.rowmap import RowMap, unit_embedding
 from coterie.method.selection import best_centroids, group_by_view, partition_agreement
 from coterie.rows import Rows
 
@@ -44,11 +44,14 @@ class Candidate:
         How well each view's neighbours predict the clusters: adjusted Rand index, averaged over the views.
     view : AugmentedView
         Of the first round.
+    labels : ndarray of shape (s,)
+        The clusters of some rows.
     """
 
     name: str
     agreement: float
     view: AugmentedView
+    labels: np.ndarray
 
 
 def first_rounds(
@@ -74,14 +77,11 @@ def judge(
 ) -> list[Candidate]:
     """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
     block = host_block(sample, bounds)
-    return [
-        Candidate(
-            name,
-            float(np.mean(neighbour_agreement(block, bounds, graph_views, cut(sample, view, bounds, n_clusters, rng)))),
-            view,
-        )
-        for name, view in views.items()
-    ]
+    found = []
+    for name, view in views.items():
+        labels = cut(sample, view, bounds, n_clusters, rng)
+        found.append(Candidate(name, mean_agreement(block, bounds, graph_views, labels), view, labels))
+    return found
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
@@ -90,11 +90,45 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     return best if best.agreement > candidates[0].agreement + CLEAR_LEAD else candidates[0]
 
 
+def better_centroids(
+    centroids: np.ndarray, candidate: Candidate, sample: Block, row_map: RowMap
+) -> tuple[np.ndarray, float]:
+    """Return the given centroids, or those that k-means ends at from the first round's clusters; and their agreement.
+
+    k-means with the least inertia may cut a large cluster rather than keep a small one. From clusters that were right
+    before the rounds it stays with them, and the views tell which is better.
+    """
+    bounds = row_map.graph_map.bounds
+    graph_views = [graph.view for graph in row_map.graph_map.graphs]
+    block = host_block(sample, bounds)
+    embedding = to_host(row_map.follow(sample))  # (s, c)
+    means = label_centroids(embedding, candidate.labels, centroids)
+    found = []
+    for ends in (centroids, lloyd(embedding, means)[0]):
+        labels = assign(embedding, ends).labels
+        found.append((ends, mean_agreement(block, bounds, graph_views, labels)))
+    return found[1] if found[1][1] > found[0][1] + CLEAR_LEAD else found[0]
+
+
+def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
+    """Return the mean of the rows of each label; where there are none, the given centroid."""
+    k = len(default)
+    one_hot = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=(len(labels), k))
+    counts = np.bincount(labels, minlength=k)[:, None]  # (k, 1)
+    means = np.where(counts > 0, (one_hot.T @ embedding) / np.maximum(counts, 1), default)
+    return means.astype(embedding.dtype)  # (k, c)
+
+
 def cut(block: Block, view: AugmentedView, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return the clusters of some rows in an augmented view."""
     embedding = to_host(unit_embedding(block, view.basis, bounds))  # (s, c)
     some = embedding[np.sort(rng.permutation(len(embedding))[:CUT_ROWS])]
     return assign(embedding, best_centroids(some, k, CUT_STARTS, rng)).labels  # (s,)
+
+
+def mean_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
+    """Return :func:`neighbour_agreement`, averaged over the views."""
+    return float(np.mean(neighbour_agreement(block, bounds, graph_views, labels)))
 
 
 def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
