@@ -99,8 +99,10 @@ def fit(
     * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than memory has room for, and goes on where it was when it is run again.
     """  # noqa: E501
     voice = Voice.of(ctx)
-    with quick_imports():
+    with voice.bar("fit"), quick_imports():
+        voice.stage("opening files")
         opened = open_files(views, id_column)  # before the slow imports, so that bad files are told at once
+        voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
@@ -130,7 +132,8 @@ def fit(
 
         write = write_json if report.suffix.lower() == ".json" else write_report
         settings = {"target": known, "ids": opened.ids, "images": shapes, "options": found["config"]}
-        write(estimator, report, opened.tables, **settings)
+        with voice.bar(f"report of {opened.n_rows:,} rows"):
+            write(estimator, report, opened.tables, **settings)
         found["files"]["report"] = str(report)
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:

@@ -12,6 +12,7 @@ __all__ = [
     "TableWriter",
     "Target",
     "match_rows",
+    "open_column",
     "open_table",
     "open_target",
     "open_views",
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from coterie.formats.converting import write_views
     from coterie.formats.errors import FormatError
     from coterie.formats.matching import match_rows
-    from coterie.formats.opening import open_table, open_target, open_views
+    from coterie.formats.opening import open_column, open_table, open_target, open_views
     from coterie.formats.tables import FileTable, Target
     from coterie.formats.writing import TableWriter, open_writer, write_table
 
@@ -37,6 +38,7 @@ __getattr__ = names_of(
         "TableWriter": "writing",
         "Target": "tables",
         "match_rows": "matching",
+        "open_column": "opening",
         "open_table": "opening",
         "open_target": "opening",
         "open_views": "opening",

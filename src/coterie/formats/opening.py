@@ -232,20 +232,70 @@ def open_target(path: str | PathLike[str], key: str | None = None, *, id_column:
     """
     spec = parse_spec(path)
     key = spec.key if key is None else key
-    found = [read_labels(file, key, id_column) for file in files_of(spec.path)]
-    ids = [part.ids for part in found if part.ids is not None]
-    if 0 < len(ids) < len(found):
-        raise FormatError(f"{spec.path}: some files have row ids and others have none. All must be alike.")
-    labels = np.concatenate([part.labels for part in found])
-    return Target(labels, np.concatenate(ids) if ids else None, str(path))
+    return one_target([read_labels(file, key, id_column) for file in files_of(spec.path)], str(path))
 
 
-def read_labels(path: Path, key: str | None, id_column: str | int | None) -> Target:
-    """Return the labels of one file."""
+def open_column(path: str | PathLike[str], key: str | None = None, *, id_column: str | int | None = None) -> Target:
+    """Read one column of any values, such as what a map is to be coloured by.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, ``path[column]`` or ``path::key``.
+    key : str or None, default=None
+        The column, where the path does not say it.
+    id_column : str, int or None, default=None
+        The column of ids in a text, parquet or Arrow file.
+
+    Returns
+    -------
+    Target
+        The values, numbers or text, and the rows' ids where the file has any.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/toy.npz"
+    >>> np.savez(path, left=np.eye(3), age=[0.5, 1.5, np.nan])
+    >>> open_column(f"{path}[age]").labels
+    array([0.5, 1.5, nan])
+    """
+    spec = parse_spec(path)
+    if spec.columns is not None and len(spec.columns) > 1:
+        raise FormatError(f"{path} names {len(spec.columns)} columns. Name them one by one.")
+    key = key or spec.key or (spec.columns[0] if spec.columns else None)
+    parts = [read_values(file, key, id_column) for file in files_of(spec.path)]
+    return one_target([Target(as_values(part.labels, str(path)), part.ids) for part in parts], str(path))
+
+
+def one_target(parts: list[Target], where: str) -> Target:
+    """Return what several files hold as one column."""
+    ids = [part.ids for part in parts if part.ids is not None]
+    if 0 < len(ids) < len(parts):
+        raise FormatError(f"{where}: some files have row ids and others have none. All must be alike.")
+    labels = np.concatenate([part.labels for part in parts])
+    return Target(labels, np.concatenate(ids) if ids else None, where)
+
+
+def read_values(path: Path, key: str | None, id_column: str | int | None) -> Target:
+    """Return one column of one file, as it is stored."""
     family = family_of(path)
     check_file(path, family)
     with blaming(place(path, key)):
         found = family.load().labels(path, key, *([id_column] if family.has_columns else []))
+    return Target(np.asarray(found.labels), found.ids)
+
+
+def as_values(values: np.ndarray, where: str) -> np.ndarray:
+    """Return numbers, also fractions and NaN, or text, one per row."""
+    if values.dtype.kind == "f" and sum(side > 1 for side in values.shape) <= 1:
+        return values.ravel()
+    return as_labels(values, where)
+
+
+def read_labels(path: Path, key: str | None, id_column: str | int | None) -> Target:
+    """Return the labels of one file."""
+    found = read_values(path, key, id_column)
     return Target(as_labels(found.labels, place(path, key)), found.ids)
 
 
