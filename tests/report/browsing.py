@@ -1,6 +1,7 @@
 """What the report's tests share: names that would do harm, a reader of pages, and hands for a real browser."""
 
 import json
+import re
 import time
 from html.parser import HTMLParser
 
@@ -134,3 +135,68 @@ def hover_a_row(browser):
     ActionChains(browser, duration=0).move_to_element_with_offset(canvas, *map(int, spot)).perform()
     wait_for(browser, "!document.getElementById('tip').hidden")
     return browser.find_element(By.ID, "tip").text
+
+
+# Where rows are on the screen while nothing is moved or zoomed: both axes fill the frame, neither much more than fits.
+LAID_OUT = """
+const {x, y} = arguments[0], canvas = document.getElementById("canvas");
+canvas.scrollIntoView({block: "center", behavior: "instant"});
+const frame = canvas.getBoundingClientRect();
+const span = (axis) => [Math.min(...axis), Math.max(...axis)];
+const [[left, right], [low, high]] = [span(x), span(y)];
+const wide = (frame.width - 56) / (right - left), tall = (frame.height - 56) / (high - low);
+const least = Math.min(wide, tall);
+const [sx, sy] = [Math.min(wide, 1.35 * least), Math.min(tall, 1.35 * least)];
+const spots = x.map((value, i) => [frame.width / 2 + (value - (left + right) / 2) * sx,
+                                   frame.height / 2 - (y[i] - (low + high) / 2) * sy]);
+return [frame.left, frame.top, frame.width, frame.height, spots];
+"""
+
+
+def selected(browser):
+    """Return the rows that are selected, by number, ascending; the list on the page is read to its end."""
+    browser.execute_script(
+        "const more = document.querySelector('#picked-more button');"
+        "while (!document.getElementById('picked-more').hidden) more.click();"
+    )
+    count = browser.execute_script("return Number(document.getElementById('selection').dataset.rows || 0)")
+    ids = browser.execute_script("return [...document.querySelectorAll('#picked tr th')].map(h => h.textContent)")
+    assert len(ids) == count
+    return sorted(int(re.search(r"\d+", name)[0]) for name in ids)
+
+
+def drag(browser, path):
+    """Press, move along a path and let go; return the frames that were drawn in a second meanwhile."""
+    browser.execute_script(
+        "window.frames_drawn = [];"
+        "const f = (t) => { frames_drawn.push(t); window.f_next = requestAnimationFrame(f); };"
+        "window.f_next = requestAnimationFrame(f);"
+    )
+    (x, y), *rest = path
+    send = lambda kind, x, y: browser.execute_cdp_cmd(  # noqa: E731
+        "Input.dispatchMouseEvent",
+        {"type": kind, "x": float(x), "y": float(y), "button": "left", "buttons": 1, "clickCount": 1},
+    )
+    send("mousePressed", x, y)
+    for x, y in rest:
+        send("mouseMoved", x, y)
+    send("mouseReleased", x, y)
+    times = browser.execute_script("cancelAnimationFrame(f_next); return frames_drawn")
+    return 1000 * (len(times) - 1) / max(times[-1] - times[0], 1e-9) if len(times) > 2 else 0.0
+
+
+def key(browser, name):
+    """Press a key, wherever the focus is."""
+    codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+    text = {"Enter": "\r"}.get(name, name if len(name) == 1 else "")
+    sent = {"key": name, "code": name, "windowsVirtualKeyCode": codes.get(name, ord(name[0].upper()))}
+    browser.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "keyDown", **sent, **({"text": text} if text else {})})
+    browser.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "keyUp", **sent})
+
+
+def cut_tree(merges, n_leaves, n_groups):
+    """Return the groups that are left when merges are done until there are so many."""
+    parts = {leaf: {leaf} for leaf in range(n_leaves)}
+    for number, (left, right, *_) in enumerate(merges[: n_leaves - n_groups]):
+        parts[n_leaves + number] = parts.pop(left) | parts.pop(right)
+    return list(parts.values())

@@ -1,6 +1,7 @@
 """Fits, reports and a browser that the report's tests share."""
 
 import shutil
+import time
 
 import pytest
 from browsing import HOSTILE, hostile_settings
@@ -79,3 +80,45 @@ def pages(tmp_path_factory, model, digits, crowd):
         "hostile": write_report(crowd_model, folder / "hostile.html", views, **hostile_settings(target)),
         "bare": write_report(model, folder / "bare.html"),
     }
+
+
+LARGE_ROWS, LARGE_CLUSTERS = 200_000, 30
+
+
+@pytest.fixture(scope="session")
+def large():
+    """200,000 rows in 30 clusters, and what a user would pass with them; some ids are formulas."""
+    data = make_views(LARGE_ROWS, LARGE_CLUSTERS, n_columns=(6, 5), separation=7, random_state=0)
+    settings = dict(n_landmarks=300, n_neighbors=6, n_init=1, random_state=0)
+    model = GuidedCoTraining(LARGE_CLUSTERS, **settings).fit(data.views)
+    kinds = ("=cmd{}", 'id "{}", no', *["row-{}"] * 48)
+    told = {
+        "ids": [kinds[i % 50].format(i) for i in range(LARGE_ROWS)],
+        "columns": {"height": data.views["view0"][:, 0], "side": ["right", "left"] * (LARGE_ROWS // 2)},
+        "texts": [f"number {i} of <b>class {label}</b>" for i, label in enumerate(data.target)],
+        "target": data.target,
+        "names": {0: "first & foremost"},
+    }
+    return model, data, told
+
+
+@pytest.fixture(scope="session")
+def large_page(tmp_path_factory, large):
+    model, data, told = large
+    return write_report(model, tmp_path_factory.mktemp("large") / "large.html", data.views, **told)
+
+
+@pytest.fixture
+def downloads(browser, tmp_path):
+    """A folder that the browser writes to, and a wait until a file is in it."""
+    settings = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", settings)
+
+    def wait(name):
+        end = time.monotonic() + 30
+        while not (tmp_path / name).exists():
+            assert time.monotonic() < end, f"{name} was never written"
+            time.sleep(0.05)
+        return tmp_path / name
+
+    return wait

@@ -21,6 +21,7 @@ CONTRASTS_PER_VIEW = 3  # columns that are named,
 CONTRASTS_PER_CLUSTER = 12  # and the most over all views
 LEAST_CONTRAST = 0.1  # standard deviations
 WORDS = 8
+LEAST_RATIO = 1.2  # of a word's share inside to its share elsewhere
 WIDEST = 20_000  # columns that are compared, those with most entries where there are more
 COLUMN_TILE = 2048
 NUMBERED = 0.9  # share of columns that are called by numbers, from which on their names say nothing
@@ -184,7 +185,7 @@ def describe_words(
                     "outside": round(float(outside[c]), 4),
                 }
                 for c in top
-                if telling[c] > 0
+                if telling[c] > 0 and inside[c] >= LEAST_RATIO * outside[c]
             ]
         )
     return found

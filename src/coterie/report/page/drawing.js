@@ -53,7 +53,7 @@ function drawing(map) {
     } else {
       const [x, y] = drag.from;
       if (drag.how === "box") map.outline.path = [[x, y], [left, y], [left, top], [x, top]];
-      else map.outline.path.push([left, top]);
+      else map.outline.path.push(...event.getCoalescedEvents().map(spot), [left, top]); // also those between frames
       map.draw();
     }
   });

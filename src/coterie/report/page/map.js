@@ -94,10 +94,10 @@ function map() {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, wide, high);
     const chosen = state.lit || (state.selected.size ? (i) => state.selected.has(i) : null);
-    if (!chosen) drawRows(ratio, wide, high, 0.82, () => true);
+    if (!chosen) drawRows(context, ratio, 0.82, () => true);
     else {
-      drawRows(ratio, wide, high, 0.1, (i) => !chosen(i));
-      drawRows(ratio, wide, high, 0.95, chosen);
+      drawDimmed(ratio, (i) => !chosen(i));
+      drawRows(context, ratio, 0.95, chosen);
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.globalAlpha = 1;
@@ -107,15 +107,24 @@ function map() {
     canvas.dataset.drawn = String(state.visible.reduce((sum, shown, c) => sum + (shown ? counts[c] : 0), 0));
   }
 
-  function drawRows(ratio, wide, high, alpha, test) {
-    context.globalAlpha = alpha;
+  function drawRows(pen, ratio, alpha, test) {
+    pen.globalAlpha = alpha;
     for (const i of order) {
       if (!state.visible[cluster[i]] || !test(i)) continue;
       const picture = stamps.rows[i], half = picture.width / 2;
       const left = px(i) * ratio - half, top = py(i) * ratio - half;
-      if (left > wide || top > high || left < -2 * half || top < -2 * half) continue;
-      context.drawImage(picture, left, top);
+      if (left > canvas.width || top > canvas.height || left < -2 * half || top < -2 * half) continue;
+      pen.drawImage(picture, left, top);
     }
+  }
+
+  // On a sheet of their own, which is laid on the map as a whole: faint rows on top of each other would add up.
+  const sheet = document.createElement("canvas"), sheetPen = sheet.getContext("2d");
+  function drawDimmed(ratio, test) {
+    [sheet.width, sheet.height] = [canvas.width, canvas.height]; // which also clears it
+    drawRows(sheetPen, ratio, 1, test);
+    context.globalAlpha = 0.14;
+    context.drawImage(sheet, 0, 0);
   }
 
   // Names stand on a halo of the paper's colour; those that would cover a larger cluster's name are left out.
@@ -161,9 +170,8 @@ function map() {
   }
 
   function resize() {
-    const frame = plot.getBoundingClientRect();
-    view.width = frame.width;
-    view.height = frame.height;
+    view.width = canvas.clientWidth;
+    view.height = canvas.clientHeight;
     view.scale = scales();
     hide();
     draw();

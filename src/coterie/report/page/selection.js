@@ -56,6 +56,7 @@ function selection(map) {
   const body = $("selection-body"), table = $("picked"), more = $("picked-more");
   const columns = columnsOf();
   let listed = [];
+  let located = -1; // a row that was gone to stays shown when the page moves away below the pointer
 
   const heads = [...(rows.pictures ? ["picture"] : []), "row", "cluster", "confidence", ...(rows.texts ? ["text"] : []), ...columns.map((c) => c.name)];
   heads.forEach((name) => {
@@ -135,7 +136,10 @@ function selection(map) {
     const go = element("button", undefined, "go");
     go.type = "button";
     go.append(element("bdi", idOf(i)));
-    go.addEventListener("click", () => map.locate(i));
+    go.addEventListener("click", () => {
+      located = i;
+      map.locate(i);
+    });
     const head = element("th");
     head.scope = "row";
     head.append(go);
@@ -146,8 +150,12 @@ function selection(map) {
     cell(rows.confidence[i].toFixed(2), "num");
     if (rows.texts) cell(element("bdi", rows.texts[i] || ""), "text");
     columns.forEach((column) => cell(element("bdi", valueOf(column, i))));
-    line.addEventListener("pointerenter", () => map.show(i));
-    line.addEventListener("pointerleave", () => map.hide());
+    line.addEventListener("pointerenter", () => {
+      if (located >= 0 && located !== i) return; // the page moved, not the pointer
+      map.show(i);
+    });
+    line.addEventListener("pointermove", () => { located = located === i ? i : -1; });
+    line.addEventListener("pointerleave", () => located === i || map.hide());
     return line;
   }
 
