@@ -662,7 +662,7 @@ def examples():
     commands = re.findall(r"^\$ (coterie .*)$", manual(), re.MULTILINE)
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     commands += [line for line in re.findall(r"^\$ (coterie .*)$", readme, re.MULTILINE) if " bench" not in line]
-    for name in ("fit", "predict", "suggest-k", "describe", "compare", "convert", None):
+    for name in ("fit", "predict", "report", "suggest-k", "describe", "compare", "convert", None):
         function = next((c.callback for c in app.registered_commands if c.name == name), app.registered_callback)
         text = (function if name else function.callback).__doc__
         found = re.findall(r"^ *\* `(coterie .*?)`", text, re.MULTILINE)
@@ -688,7 +688,7 @@ def test_examples_run_as_they_stand(folder):
 
 
 def test_help_teaches():
-    for command in ("fit", "predict", "suggest-k", "describe", "compare", "convert", "demo", "bench"):
+    for command in ("fit", "predict", "report", "suggest-k", "describe", "compare", "convert", "demo", "bench"):
         shown = run(command, "--help").stdout
         assert "Usage" in shown
         assert "\x1b" not in shown

@@ -275,6 +275,17 @@ def test_near_clusters_and_who_sees_them(toy):
         assert seen["view0"] == pytest.approx(model.cluster_agreement_[c][0], rel=1e-3)
 
 
+def test_a_view_may_be_left_out(toy):
+    """A model that was saved without labels gives them again from the views that are there."""
+    model, data = toy
+    bare = load_like(model)
+    del bare.labels_, bare.confidence_
+    found = describe(bare, {"view0": data.views["view0"]})
+    assert [view["present"] for view in found["views"][:2]] == [1.0, 0.0]
+    assert {part["view"] for part in found["clusters"][0]["views"]} == {"view0"}
+    well_formed(render(found))
+
+
 # -- files ----------------------------------------------------------------------------------------------------------
 
 

@@ -112,7 +112,7 @@ def report(
 
     Examples:
 
-    * `coterie report digits.coterie pixels.npy hog.parquet text.npz -o digits.html --image pixels=8x8`
+    * `coterie report digits.coterie pixels.npy hog.parquet text.npz -o digits.html --target y.npy`
 
     * `coterie report digits.coterie pixels.npy hog.parquet text.npz --colour-by people.csv[age] --levels 4`
 

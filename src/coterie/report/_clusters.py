@@ -133,6 +133,8 @@ def describe_in_views(
     for view in sample.views or ():
         block = view.read(drawn)
         of_known = labels if block.present is None else labels[block.present]
+        if not len(of_known):
+            continue  # a view that was left out
         if view.name in looks.images:
             pictures = thumbnails(Camera.focus(view, looks.images[view.name]), typical, sample, len(looks.images))
             parts = {c: {"kind": "images", **pictures[c]} for c in typical}

@@ -54,6 +54,8 @@ def describe_pictures(sample: Sample, looks: Looks, album: Any) -> dict[str, Any
     if sample.views is None or not looks.images:
         return None
     view = next(view for view in sample.views if view.name in looks.images)
+    if not view.read(slice(None)).known().shape[0]:
+        return None  # a view that was left out
     return atlas(Camera.focus(view, looks.images[view.name]), len(sample.rows))
 
 
