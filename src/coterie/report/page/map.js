@@ -123,7 +123,7 @@ function map() {
   function drawDimmed(ratio, test) {
     [sheet.width, sheet.height] = [canvas.width, canvas.height]; // which also clears it
     drawRows(sheetPen, ratio, 1, test);
-    context.globalAlpha = 0.14;
+    context.globalAlpha = 0.16;
     context.drawImage(sheet, 0, 0);
   }
 
