@@ -86,6 +86,15 @@ def test_everything_that_can_be_passed(folder):
     assert "A &lt;title&gt;" in page
 
 
+def test_a_fit_colours_its_report_too(folder):
+    pd.read_csv("notes.csv", index_col="id").to_parquet("notes.parquet")
+    told = ("--colour-by", "notes.parquet[age]", "--text", "notes.parquet[said]")
+    run("fit", *VIEWS, "-k", K, *QUICK, "--report", "fit.json", *told, "-q")
+    rows = json.loads((folder / "fit.json").read_text())["embedding"]
+    assert [column["name"] for column in rows["columns"]] == ["age"]
+    assert rows["texts"][5] == "text 5"
+
+
 def test_it_says_how_to_open_the_page(folder):
     said = run("report", "five.coterie", *VIEWS, "-o", "r.html").stdout
     assert f"{N} rows in {K} clusters" in said

@@ -34,6 +34,8 @@ def hostile_settings(target):
         "target": [HOSTILE[t % 8] + str(t) for t in target],
         "columns": {HOSTILE[0]: [HOSTILE[i % 8] for i in range(n)], HOSTILE[3]: np.linspace(0, 1, n)},
         "title": HOSTILE[0] + HOSTILE[3],
+        "texts": [HOSTILE[i % 8] for i in range(n)],
+        "names": {c: HOSTILE[c % 8] for c in range(0, 100, 3)},
     }
 
 

@@ -73,11 +73,12 @@ def pages(tmp_path_factory, model, digits, crowd):
     folder = tmp_path_factory.mktemp("pages")
     ink = {"ink": digits.views["pixels"].sum(axis=1)}
     crowd_model, views, target = crowd
+    hostile = {**hostile_settings(target), "against": crowd_model, "against_title": HOSTILE[1]}
     return {
         "digits": write_report(
             model, folder / "digits.html", digits.views, target=digits.target, images={"pixels": (8, 8)}, columns=ink
         ),
-        "hostile": write_report(crowd_model, folder / "hostile.html", views, **hostile_settings(target)),
+        "hostile": write_report(crowd_model, folder / "hostile.html", views, **hostile),
         "bare": write_report(model, folder / "bare.html"),
     }
 

@@ -11,7 +11,17 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
-from coterie.cli.tables import OpenedViews, check_one_column, check_outputs, open_files, scores, stream_rows, write_rows
+from coterie.cli.tables import (
+    OpenedViews,
+    check_one_column,
+    check_outputs,
+    open_files,
+    read_column,
+    read_columns,
+    scores,
+    stream_rows,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +69,8 @@ def fit(
     embedding: Embedding = None,
     confidence: Confidence = False,
     image: Images = None,
+    colour_by: opt.ColourBy = None,
+    text: opt.Text = None,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     config: opt.Config = None,
@@ -111,6 +123,8 @@ def fit(
     shapes = parse_images(image or [])
     check_report(report)
     known = read_target(target, id_column, opened)
+    columns = read_columns(colour_by or [], id_column, opened)
+    texts = None if text is None else read_column(text, id_column, opened)
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
         estimator.fit(opened.tables)
@@ -131,9 +145,9 @@ def fit(
         from coterie.report import write_json, write_report
 
         write = write_json if report.suffix.lower() == ".json" else write_report
-        settings = {"target": known, "ids": opened.ids, "images": shapes, "options": found["config"]}
+        told = {"target": known, "ids": opened.ids, "images": shapes, "columns": columns, "texts": texts}
         with voice.bar(f"report of {opened.n_rows:,} rows"):
-            write(estimator, report, opened.tables, **settings)
+            write(estimator, report, opened.tables, options=found["config"], **told)
         found["files"]["report"] = str(report)
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:

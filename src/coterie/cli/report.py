@@ -15,7 +15,7 @@ from coterie.cli.fit import Images, check_report, parse_images, read_target
 from coterie.cli.predict import ModelArgument, view_names
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
-from coterie.cli.tables import OpenedViews, check_outputs, match_files
+from coterie.cli.tables import OpenedViews, check_outputs, match_files, read_column, read_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,27 +26,6 @@ if TYPE_CHECKING:
 Out = Annotated[
     Path,
     typer.Option("--out", "-o", help="Where to write: .html, or the page's data as .json.", rich_help_panel=opt.FILES),
-]
-ColourBy = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--colour-by",
-        "--color-by",
-        metavar="[NAME=]PATH[COLUMN]",
-        help="A column to colour the map by, numbers or names (repeat).",
-        autocompletion=opt.complete_files,
-        rich_help_panel=opt.FILES,
-    ),
-]
-Text = Annotated[
-    str | None,
-    typer.Option(
-        "--text",
-        metavar="PATH[COLUMN]",
-        help="The rows' own texts, shown with rows and clusters.",
-        autocompletion=opt.complete_files,
-        rich_help_panel=opt.FILES,
-    ),
 ]
 PictureFiles = Annotated[
     str | None,
@@ -89,8 +68,8 @@ def report(
     out: Out = Path("report.html"),
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
-    colour_by: ColourBy = None,
-    text: Text = None,
+    colour_by: opt.ColourBy = None,
+    text: opt.Text = None,
     pictures: PictureFiles = None,
     image: Images = None,
     names: Names = None,
@@ -188,32 +167,6 @@ def write(estimator: Any, out: Path, opened: OpenedViews, given: Extras, **setti
 
     make = write_json if out.suffix.lower() == ".json" else write_report
     make(estimator, out, opened.tables, ids=opened.ids, **vars(given), **settings)
-
-
-def read_column(spec: str, id_column: str | None, opened: OpenedViews) -> np.ndarray:
-    """Return one column of a file, in the order of the rows."""
-    from coterie.formats import open_column
-    from coterie.formats.opening import family_of, files_of, parse_spec
-
-    first = files_of(parse_spec(spec).path)[0]
-    found = open_column(spec, id_column=id_column if family_of(first).has_columns else None)
-    moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
-    if moved is not None and found.ids is None:
-        raise ValueError(f"{spec} has no row ids, but the views' rows are matched by id. Give its rows ids too.")
-    return found.for_rows(opened.ids, opened.n_rows)  # (n,)
-
-
-def read_columns(specs: list[str], id_column: str | None, opened: OpenedViews) -> dict[str, np.ndarray] | None:
-    """Return the columns to colour the map by, each by its name."""
-    from coterie.formats.opening import parse_spec
-
-    found = {}
-    for spec in specs:
-        parts = parse_spec(spec)
-        name = parts.name or (parts.columns[0] if parts.columns else None) or parts.key or Path(parts.path).stem
-        written = spec.removeprefix(f"{parts.name}=") if parts.name else spec
-        found[name] = read_column(written, id_column, opened)
-    return found or None
 
 
 def read_pictures(spec: str | None, id_column: str | None, opened: OpenedViews) -> Any:

@@ -130,6 +130,7 @@ function map() {
   // Names stand on a halo of the paper's colour; those that would cover a larger cluster's name are left out.
   function drawNames(chosen) {
     const taken = [], halo = css("--card"), ink = css("--ink");
+    const held = new Set([...state.selected].map((i) => cluster[i])); // clusters without a selected row step back
     context.font = "600 12px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -143,9 +144,11 @@ function map() {
       const cx = px(row), cy = py(row), half = 4 + context.measureText(name).width / 2;
       if (taken.some((t) => Math.abs(t.cx - cx) < t.half + half && Math.abs(t.cy - cy) < 15)) continue;
       taken.push({ cx, cy, half });
+      context.globalAlpha = held.size && !held.has(c) && !state.lit ? 0.35 : 1;
       context.strokeText(name, cx, cy);
       context.fillText(name, cx, cy);
     }
+    context.globalAlpha = 1;
   }
 
   function ring(i) {
