@@ -188,7 +188,7 @@ def cluster_sizes(estimator: GuidedCoTraining) -> list[int]:
 
 
 def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
-    """Return what each view is and what it counted, as plain data."""
+    """Return what each view is and its weight, as plain data."""
     return {
         name: {
             **facts,

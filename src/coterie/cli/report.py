@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from coterie import GuidedCoTraining
+    from coterie.formats import FileTable
 
 Out = Annotated[
     Path,
@@ -99,28 +100,28 @@ def report(
     """
     voice = Voice.of(ctx)
     started = time.perf_counter()
-    with voice.bar("report"), quick_imports():
-        voice.stage("opening files")
-        from coterie.formats import open_views
-
-        files = open_views(list(views), id_column=id_column)
-        import_estimator()
-        from coterie.saving import load
     check_report(out)
-    estimator = load(model)
-    estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
-    mapped = view_names(list(files), estimator.view_names_)
-    named = {mapped[given]: file for given, file in files.items()}
-    opened = match_files({name: named[name] for name in estimator.view_names_ if name in named})
-    check_outputs([], [out], opened.files.values())
-    given = Extras(
-        target=read_target(target, id_column, opened),
-        columns=read_columns(colour_by or [], id_column, opened),
-        texts=None if text is None else read_column(text, id_column, opened),
-        pictures=read_pictures(pictures, id_column, opened),
-        against=None if against is None else load(against),
-    )
-    options = opt.recorded(ctx)
+    with voice.bar("report"):
+        voice.stage("opening files")
+        with quick_imports():
+            from coterie.formats import open_views
+
+            files = open_views(list(views), id_column=id_column)
+            import_estimator()
+            from coterie.saving import load
+        estimator = load(model)
+        estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
+        voice.stage("matching rows")
+        opened = match_to_model(files, estimator)
+        check_outputs([], [out], opened.files.values())
+        voice.stage("reading columns")
+        given = Extras(
+            target=read_target(target, id_column, opened),
+            columns=read_columns(colour_by or [], id_column, opened),
+            texts=None if text is None else read_column(text, id_column, opened),
+            pictures=read_pictures(pictures, id_column, opened),
+            against=None if against is None else load(against),
+        )
     with voice.bar(f"report of {opened.n_rows:,} rows"):
         write(
             estimator,
@@ -132,7 +133,7 @@ def report(
             against_title=None if against is None else against.name,
             levels=parse_levels(levels),
             title=title,
-            options=options,
+            options=opt.recorded(ctx),
             sample=sample,
             random_state=seed,
         )
@@ -148,6 +149,13 @@ def report(
     voice.result(found, lambda console: show(console, found))
     if open_page:
         show_in_browser(out, voice)
+
+
+def match_to_model(files: dict[str, FileTable], estimator: GuidedCoTraining) -> OpenedViews:
+    """Return files as the views of a model, their rows matched and in the order of the fit."""
+    names = view_names(list(files), estimator.view_names_)
+    named = {names[given]: file for given, file in files.items()}
+    return match_files({name: named[name] for name in estimator.view_names_ if name in named})
 
 
 @dataclass(frozen=True)

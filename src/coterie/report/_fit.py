@@ -58,7 +58,7 @@ def in_words(value: Any) -> str:
 
 
 def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, Any]]:
-    """Return every view: its size, what was done to it, what it counted and how far it agrees."""
+    """Return every view: its size, what was done to it, its weight and how far it agrees."""
     lines = []
     present = None if sample is None else sample.present
     for v, name in enumerate(model.view_names_):
@@ -110,7 +110,7 @@ def table(values: np.ndarray) -> list[list[float | None]]:
 
 
 def describe_spectra(model: Any) -> dict[str, Any]:
-    """Return every graph's singular values, and the gaps between them: how far they speak for 2, 3, ... clusters."""
+    """Return every graph's singular values, and the gaps between them: how far they support 2, 3, ... clusters."""
     dropped = model.basis == "diffusion" if model.drop_first is None else model.drop_first
     first = 2 if dropped else 1  # the number of the first singular value that is kept
     shortest = min(len(values) for values in model.singular_values_.values())
