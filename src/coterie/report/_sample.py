@@ -75,7 +75,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
             f"X has {whole.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
             "Pass the rows of the fit, in their order."
         )
-    views = in_memory(whole, rows)
+    views = in_memory(whole, rows, count_threads(model.n_jobs))
     embedding, opinions = ask_all(model, views)
     same = float(np.mean(assign(embedding, model.cluster_centers_).labels == kept.labels))
     if same < SAME_ROWS:
@@ -87,10 +87,11 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
     return replace(kept, views=views, present=present, embedding=embedding, opinions=opinions)
 
 
-def in_memory(views: Views, rows: np.ndarray) -> Views:
+def in_memory(views: Views, rows: np.ndarray, n_threads: int) -> Views:
     """Return some rows as views in host memory: files are read once, however often the rows are looked at."""
-    taken = views.take(rows)
-    return replace(taken, views=tuple(replace(view, data=to_host(view.data)) for view in taken))
+    # Files are read side by side; Dask's workers read all views of a partition together.
+    taken = views.take(rows) if views.on_dask else in_order(lambda view: view.take(rows), views, n_threads)
+    return Views(tuple(replace(view, data=to_host(view.data)) for view in taken))
 
 
 def share_present(whole: View, sampled: View) -> float:
