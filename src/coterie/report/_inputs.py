@@ -92,7 +92,8 @@ def is_missing(value: Any) -> bool:
 
 def check_length(name: str, values: Any, n_rows: int) -> Any:
     """Return values that can be looked up by row number, one per row of the fit."""
-    values = to_host(values)
+    if not isinstance(values, list | tuple):  # whose entries would be looked at one by one
+        values = to_host(values)
     if not isinstance(values, np.ndarray):
         values = as_objects(values)
     if values.shape != (n_rows,):
