@@ -115,7 +115,8 @@ def test_rows_inside_an_outline_are_selected(page, found, kind):
         corners = path = [(0.1, 0.2), (0.7, 0.1), (0.5, 0.5), (0.8, 0.9), (0.2, 0.7)]
     size = np.array([width, height])
     drag(page, [np.round(np.array([left, top]) + size * spot) for spot in path])
-    outline = Polygon(np.round(size * np.array(corners)), closed=False)
+    corner = np.array([left, top])
+    outline = Polygon(np.round(corner + size * np.array(corners)) - corner, closed=False)  # as it was dragged
     inner, outer = (set(np.flatnonzero(outline.contains_points(spots, radius=r))) for r in (-1.0, 1.0))
     if len(inner) > len(outer):  # the sign of a radius follows the outline's direction
         inner, outer = outer, inner
