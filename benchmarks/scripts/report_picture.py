@@ -1,11 +1,10 @@
-"""The README's picture: a report on digits in a real browser, with the pointer on a row."""
+"""The README's picture: a report on digits in a real browser, with a row looked at by the arrow keys."""
 
 import shutil
 import tempfile
 from pathlib import Path
 
 from selenium import webdriver
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 from coterie import GuidedCoTraining
@@ -19,12 +18,8 @@ FLAGS = (
     "--disable-background-networking",
     "--window-size=1280,1300",
 )
-# The lowest row of the map's upper third that is drawn in the middle: a tooltip there hides little.
-SPOT = """
-const c = document.getElementById("canvas"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-for (let y = c.height >> 2; y < c.height - 40; y++) for (let x = c.width >> 2; x < c.width / 1.6; x++)
-  if (d[4 * (y * c.width + x) + 3] > 150) return [x - c.width / 2, y - c.height / 2];
-"""
+ROW = 24  # that the arrow keys stop at: its cluster lies where what is said of the row hides little
+RIGHT = "\ue014"
 
 
 def main() -> None:
@@ -47,9 +42,9 @@ def main() -> None:
         try:
             browser.set_window_size(1280, 1290)
             browser.get(page.as_uri())
-            spot = browser.execute_script(SPOT)
             canvas = browser.find_element(By.ID, "canvas")
-            ActionChains(browser, duration=0).move_to_element_with_offset(canvas, *map(int, spot)).perform()
+            canvas.send_keys(*[RIGHT] * (ROW + 1))  # a pointer would dim all clusters but one
+            browser.execute_script("scrollTo(0, 0)")
             browser.save_screenshot(str(OUT))
         finally:
             browser.quit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import (
@@ -16,6 +16,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.joining import join, prepare_sample
 from coterie.method.assignment import Prediction
@@ -26,6 +27,9 @@ from coterie.progress import Progress
 from coterie.settings import check_parameters, settle
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.views import Views, as_views
+
+if TYPE_CHECKING:
+    from coterie.method.hierarchy import Hierarchy
 
 
 class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -164,6 +168,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         over the views), stability where it was measured, and whether it was chosen.
     cluster_stability_ : ndarray of shape (n_clusters,)
         The same for the rows of each cluster: the mean Jaccard index of the two halves' groups that hold a row.
+    hierarchy_ : Hierarchy
+        How the clusters merge into fewer: ``linkage`` in SciPy's form, the ``order`` of the leaves, and
+        ``cut(n_groups)``. Computed from centroids and sizes on demand; a model that was loaded without rows lacks it.
     graph_agreement_ : ndarray of shape (graphs, graphs)
         How alike the bases of every two graphs are (1: the same), in the order of ``singular_values_``.
     row_ids_ : ndarray of shape (n,) or None
@@ -422,6 +429,14 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         from coterie.report import html_summary
 
         return html_summary(self)
+
+    @property
+    def hierarchy_(self) -> Hierarchy:
+        """How the clusters merge into fewer, by average linkage of their centroids."""
+        from coterie.method.hierarchy import cluster_hierarchy
+
+        sizes = np.bincount(to_host(self.labels_), minlength=self.n_clusters_)  # (k,)
+        return cluster_hierarchy(self.cluster_centers_, sizes)
 
     @property
     def _n_features_out(self) -> int:

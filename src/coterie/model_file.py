@@ -120,10 +120,12 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
     with about(path):
         content = _check_content(header)
         outline = Outliner(CLASSES)
-        named = ("view_names_", "_shapes", "preparation_", "n_clusters_")
+        named = ["view_names_", "_shapes", "preparation_", "n_clusters_"]
+        named += [name for name in ("candidates_", "stability_") if name in content["fitted"]]
         fitted = {name: outline(content["fitted"].get(name)) for name in named}
         for name, value in fitted.items():
             _check_type(name, value, attributes_of_a_fit()[name].hint)
+        _check_candidates(fitted.get("candidates_", []))
         names, shapes, prepared = fitted["view_names_"], fitted["_shapes"], fitted["preparation_"]
         landmarks = header.places.get("landmark_indices_")
         if landmarks is None or len(shapes) != len(names) or set(prepared) != set(names):
@@ -144,6 +146,8 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
                 for name, shape in zip(names, shapes, strict=True)
             ],
             "n_clusters": fitted["n_clusters_"],
+            "stability": _plain(fitted.get("stability_")),
+            "candidates": _plain(fitted.get("candidates_")),
             "n_landmarks": math.prod(landmarks.shape),
             "n_rows": content["n_rows"],
             "has_rows": "labels_" in content["fitted"],
@@ -220,8 +224,16 @@ def check_output(output: Any) -> None:
         refuse("its output is none that scikit-learn knows")
 
 
+def _check_candidates(records: list[dict[str, Any]]) -> None:
+    types = {"name": str, "preparation": str, "agreement": float, "stability": float | None, "chosen": bool}
+    for record in records:
+        if set(record) != set(types) or not all(conforms(record[part], hint) for part, hint in types.items()):
+            refuse(f"candidates_ do not have {', '.join(types)}")
+
+
 def _check_tables(fitted: Mapping[str, Any], graph_map: GraphMap) -> None:
     """Check the attributes that are dicts and lists, and those that only some models have."""
+    _check_candidates(fitted.get("candidates_", []))
     names = [*graph_map.names, graph_map.view_name(CONCATENATION)]
     for name in ("agreement_", "view_weights_"):
         if not set(fitted[name]) <= set(names) or not np.isfinite(list(fitted[name].values())).all():

@@ -11,12 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.lazy import import_extra
+from coterie.report._clusters import class_counts
 from coterie.report._colours import PALETTE, RAMP, colour_of, shape_of
-from coterie.report._describe import (
-    Classes,
-    as_numbers,
-    check_length,
-    class_counts,
+from coterie.report._fit import (
     describe_agreement,
     describe_history,
     describe_spectra,
@@ -24,6 +21,7 @@ from coterie.report._describe import (
     describe_views,
     whole_stages,
 )
+from coterie.report._inputs import Classes, as_numbers, check_length
 from coterie.report._layout import flat_map
 from coterie.report._sample import Outcome, take_sample
 from coterie.report._summary import html_summary

@@ -39,6 +39,19 @@ def listening(listener: Callable[[str], None], counter: Callable[[int, int], Non
         _counter.reset(tokens[1])
 
 
+def tell_stage(name: str) -> None:
+    """Tell whoever listens that a stage begins.
+
+    Examples
+    --------
+    >>> with listening(print):
+    ...     tell_stage("opening files")
+    opening files
+    """
+    if (listener := _listener.get()) is not None:
+        listener(name)
+
+
 def counted(results: Iterable[Result], n_blocks: int, n_rows: int) -> Iterator[Result]:
     """Yield the results of blocks of about equal size, and tell the current counter how many rows are done.
 
@@ -121,8 +134,7 @@ class Progress:
     @contextmanager
     def stage(self, name: str, note: str = "") -> Iterator[None]:
         """Time what happens inside."""
-        if (listener := _listener.get()) is not None:
-            listener(name)
+        tell_stage(name)
         started = time.perf_counter()
         with self._telling(name):
             yield

@@ -114,8 +114,9 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``coterie`` and ``libraries`` (versions), ``saved`` (when), ``notes``, ``parameters``, ``views`` (a list of
-        dicts: name, number of columns, their names if they had any, preparation), ``n_clusters``, ``n_landmarks``,
-        ``n_rows``, ``has_rows`` (whether labels and the like are in the file), ``file_bytes`` and ``array_bytes``.
+        dicts: name, number of columns, their names if they had any, preparation), ``n_clusters``, ``stability``
+        and ``candidates`` (None where the model has none), ``n_landmarks``, ``n_rows``, ``has_rows`` (whether labels
+        and the like are in the file), ``file_bytes`` and ``array_bytes``.
 
     Examples
     --------

@@ -535,6 +535,32 @@ def bad_files():
     }
 
 
+def test_the_basis_that_was_chosen_is_said(folder):
+    fit = ("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie")
+    found = run_json(*fit)
+    model = coterie.load("m.coterie")
+    chosen = [line["name"] for line in model.candidates_ if line["chosen"]]
+    assert [found["basis"]] == chosen
+    assert found["stability"] == model.stability_
+    described = run_json("describe", "m.coterie")
+    for part in ("basis", "stability", "candidates"):
+        assert described[part] == found[part]
+    for shown in run(*fit).stdout, run("describe", "m.coterie").stdout:
+        assert f"basis: {chosen[0]} (views' agreement: diffusion " in shown
+        assert f"stability {model.stability_:.2f}" in shown
+    assert run_json(*fit, "--published")["candidates"] is None
+    assert "basis: subspace" in run("describe", "m.coterie").stdout
+
+
+@pytest.mark.filterwarnings("default:These clusters do not replicate")
+def test_clusters_that_do_not_replicate_are_warned_of(folder):
+    rng = np.random.default_rng(0)
+    for name in "ab":
+        np.save(f"{name}.npy", rng.standard_normal((600, 10)))
+    result = run("fit", "a.npy", "b.npy", "-k", 5)
+    assert "warning: These clusters do not replicate" in result.stderr
+
+
 @pytest.mark.filterwarnings("default:.*may be names")
 def test_a_first_line_of_years_is_names_where_that_is_said(folder):
     rows = pd.DataFrame(np.random.default_rng(0).random((40, 3)), columns=["2019", "2020", "2021"])
@@ -687,7 +713,7 @@ def examples():
     commands = re.findall(r"^\$ (coterie .*)$", manual(), re.MULTILINE)
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     commands += re.findall(r"^\$ (coterie .*)$", readme, re.MULTILINE)
-    for name in ("fit", "predict", "suggest-k", "describe", "compare", "convert", None):
+    for name in ("fit", "predict", "report", "suggest-k", "describe", "compare", "convert", None):
         function = next((c.callback for c in app.registered_commands if c.name == name), app.registered_callback)
         text = (function if name else function.callback).__doc__
         found = re.findall(r"^ *\* `(coterie .*?)`", text, re.MULTILINE)
@@ -713,7 +739,7 @@ def test_examples_run_as_they_stand(folder):
 
 
 def test_help_teaches():
-    for command in ("fit", "predict", "suggest-k", "describe", "compare", "convert", "demo"):
+    for command in ("fit", "predict", "report", "suggest-k", "describe", "compare", "convert", "demo"):
         shown = run(command, "--help").stdout
         assert "Usage" in shown
         assert "\x1b" not in shown

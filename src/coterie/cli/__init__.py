@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli import compare, convert, demo, describe, fit, predict, suggest
+from coterie.cli import compare, convert, demo, describe, fit, predict, report, suggest
 from coterie.cli.session import Commands
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
 app.command("suggest-k")(suggest.suggest)
 app.command("describe")(describe.describe)
+app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("convert")(convert.convert)
 app.command("demo")(demo.demo)
@@ -47,6 +48,8 @@ def about(
     * `coterie fit pixels.npy hog.parquet -k 10 --labels out.csv --model digits.coterie`
 
     * `coterie predict digits.coterie new_*.npy --labels new.csv`
+
+    * `coterie report digits.coterie pixels.npy hog.parquet -o digits.html`
 
     * `coterie demo` needs no files at all.
 

@@ -6,9 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from coterie.cli.fit import check_report
+from coterie.cli.report import show_in_browser
+from coterie.cli.session import Voice, cell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,21 +30,42 @@ class Line:
 
 
 def demo(
-    seed: int = typer.Option(0, help="Seed of everything that is drawn."),
-    json: bool = typer.Option(False, "--json", help="Print the table as JSON."),
+    ctx: typer.Context,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    report: Annotated[Path, typer.Option("--report", help="Where to write the report.")] = Path("coterie-demo.html"),
+    open_page: Annotated[bool, typer.Option("--open", help="Show the report in the browser.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Cluster scikit-learn's handwritten digits, seen through four views.
 
-    Prints a table: each view alone, k-means on all views side by side, and Coterie.
+    Prints a table: each view alone, k-means on all views side by side, and Coterie. Writes a report of the last.
     """
-    lines = run_demo(seed)
+    check_report(report)
+    voice = Voice.of(ctx)
+    with voice.bar("demo"):
+        lines = run_demo(seed)
+        write_demo_report(seed, report)
     if json:
         import json as text
         from dataclasses import asdict
 
         typer.echo(text.dumps([asdict(line) for line in lines]))
     else:
-        show(lines)
+        show(lines, report)
+    if open_page:
+        show_in_browser(report, voice)
+
+
+def write_demo_report(seed: int, path: Path) -> None:
+    """Write a report of the demo's fit, with the digits as pictures and their known labels."""
+    from coterie import GuidedCoTraining
+    from coterie.datasets import load_digit_views
+    from coterie.report import write_report
+
+    data = load_digit_views()
+    model = GuidedCoTraining(10, random_state=seed).fit(data.views)
+    pictures = {"pixels": (8, 8)}
+    write_report(model, path, data.views, target=data.target, images=pictures, title="Handwritten digits")
 
 
 def run_demo(seed: int = 0) -> list[Line]:
@@ -78,8 +104,8 @@ def measure(name: str, run: Callable[[], np.ndarray], target: Any) -> Line:
     return Line(name, clustering_accuracy(target, labels), nmi(target, labels), seconds)
 
 
-def show(lines: list[Line]) -> None:
-    """Print the table and what to do next."""
+def show(lines: list[Line], report: Path) -> None:
+    """Print the table, where the report is, and what to do next."""
     from rich.console import Console
     from rich.table import Table
 
@@ -98,6 +124,8 @@ def show(lines: list[Line]) -> None:
         )
     console = Console()
     console.print(table)
+    console.print(f"\nThe report: {cell(str(report))}. Open it in a browser, or run coterie demo --open:")
+    console.print(f"    {cell(report.resolve().as_uri())}", soft_wrap=True)
     console.print(
         "\nYour own data, in Python:\n\n"
         "    from coterie import GuidedCoTraining\n\n"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
+from coterie.cli.fit import chosen_basis, show_choice
 from coterie.cli.predict import ModelArgument
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
@@ -42,6 +43,7 @@ def describe(
         from coterie.saving import describe_file
 
     found = {"command": "describe", "model": str(model), **describe_file(model)}
+    found["basis"] = chosen_basis(found["candidates"], str(found["parameters"].get("basis", "auto")))
     if toml:
         typer.echo(as_config(found), nl=False)
     else:
@@ -72,6 +74,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         table.add_row(cell(view["name"]), f"{view['n_columns']:,}", cell(shown) or "-", cell(view["preparation"]))
     console.print(table)
+    show_choice(console, found)
     console.print("parameters: " + cell(", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())))
     if found["notes"]:
         console.print("notes: " + cell(opt.in_json(found["notes"])), soft_wrap=True)

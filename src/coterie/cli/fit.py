@@ -16,6 +16,8 @@ from coterie.cli.tables import (
     check_one_column,
     check_outputs,
     open_files,
+    read_column,
+    read_columns,
     read_target,
     scores,
     stream_rows,
@@ -67,6 +69,8 @@ def fit(
     embedding: Embedding = None,
     confidence: Confidence = False,
     image: Images = None,
+    colour_by: opt.ColourBy = None,
+    text: opt.Text = None,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
@@ -108,8 +112,10 @@ def fit(
     * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than memory has room for, and goes on where it was when it is run again.
     """  # noqa: E501
     voice = Voice.of(ctx)
-    with quick_imports():
+    with voice.bar("fit"), quick_imports():
+        voice.stage("opening files")
         opened = open_files(views, id_column, header)  # before the slow imports, so that bad files are told at once
+        voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
@@ -118,6 +124,8 @@ def fit(
     shapes = parse_images(image or [])
     check_report(report)
     known = read_target(target, id_column, opened, header)
+    columns = read_columns(colour_by or [], id_column, opened, header)
+    texts = None if text is None else read_column(text, id_column, opened, header)
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
         estimator.fit(opened.tables)
@@ -127,6 +135,9 @@ def fit(
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
         "sizes": cluster_sizes(estimator),
+        "basis": chosen_basis(getattr(estimator, "candidates_", None), estimator.basis),
+        "stability": getattr(estimator, "stability_", None),
+        "candidates": getattr(estimator, "candidates_", None),
         "views": describe_views(estimator, opened),
         "scores": None if known is None else scores(known, estimator.labels_),
         "seconds": seconds,
@@ -138,8 +149,9 @@ def fit(
         from coterie.report import write_json, write_report
 
         write = write_json if report.suffix.lower() == ".json" else write_report
-        settings = {"target": known, "ids": opened.ids, "images": shapes, "options": found["config"]}
-        write(estimator, report, opened.tables, **settings)
+        told = {"target": known, "ids": opened.ids, "images": shapes, "columns": columns, "texts": texts}
+        with voice.bar(f"report of {opened.n_rows:,} rows"):
+            write(estimator, report, opened.tables, options=found["config"], **told)
         found["files"]["report"] = str(report)
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:
@@ -161,8 +173,21 @@ def cluster_sizes(estimator: GuidedCoTraining) -> list[int]:
     return np.bincount(estimator.labels_, minlength=estimator.n_clusters_).tolist()
 
 
+def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:
+    """Return the basis that a fit chose, or the one that was asked for where it had no choice.
+
+    Examples
+    --------
+    >>> chosen_basis([{"name": "diffusion", "chosen": False}, {"name": "commute", "chosen": True}], "auto")
+    'commute'
+    >>> chosen_basis(None, "subspace")
+    'subspace'
+    """
+    return next((line["name"] for line in candidates or () if line["chosen"]), asked)
+
+
 def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
-    """Return what each view is and what it counted, as plain data."""
+    """Return what each view is and its weight, as plain data."""
     return {
         name: {
             **facts,
@@ -237,7 +262,18 @@ def show(console: Console, found: dict[str, Any]) -> None:
         numbers = (f"{view['columns']:,}", f"{view['weight']:.2f}", f"{view['agreement']:.2f}")
         table.add_row(cell(name), *numbers, cell(view["preparation"]))
     console.print(table)
+    show_choice(console, found)
     show_rest(console, found)
+
+
+def show_choice(console: Console, found: dict[str, Any]) -> None:
+    """Print which basis was chosen, among which others, and how far the clusters replicate."""
+    weighed = [
+        f"{line['name']}{' on shared directions' if line['preparation'] == 'shared' else ''} {line['agreement']:.3f}"
+        for line in found["candidates"] or ()
+    ]
+    chosen = f"basis: {found['basis']}" + (f" (views' agreement: {', '.join(weighed)})" if weighed else "")
+    console.print(cell(chosen if found["stability"] is None else f"{chosen}, stability {found['stability']:.2f}"))
 
 
 def show_rest(console: Console, found: dict[str, Any]) -> None:

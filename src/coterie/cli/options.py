@@ -293,6 +293,27 @@ TargetFile = Annotated[
         rich_help_panel=FILES,
     ),
 ]
+ColourBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--colour-by",
+        "--color-by",
+        metavar="[NAME=]PATH[COLUMN]",
+        help="A column to colour the map by, numbers or names (repeat).",
+        autocompletion=complete_files,
+        rich_help_panel=FILES,
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="PATH[COLUMN]",
+        help="The rows' own texts, shown with rows and clusters.",
+        autocompletion=complete_files,
+        rich_help_panel=FILES,
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn.", rich_help_panel=METHOD)]
 Landmarks = Annotated[
     str | None, typer.Option(metavar="P|auto", help="Number of landmarks.", rich_help_panel=METHOD, show_default="auto")

@@ -197,6 +197,12 @@ class Voice:
             with listening(hear, count):
                 yield
 
+    def stage(self, name: str) -> None:
+        """Name the stage that the work is in, where a bar shows it."""
+        from coterie.progress import tell_stage
+
+        tell_stage(name)
+
     @contextmanager
     def steps(self, what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
         """Show a bar on a terminal; yields a function that takes the steps that are done and what is being done."""

@@ -85,6 +85,32 @@ def read_target(
     return target.for_rows(opened.ids, opened.n_rows)  # (n,)
 
 
+def read_column(spec: str, id_column: str | None, opened: OpenedViews, header: bool | None = None) -> np.ndarray:
+    """Return one column of a file, in the order of the rows."""
+    from coterie.formats import open_column
+
+    found = open_column(spec, id_column=id_column, header=header)
+    moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
+    if moved is not None and found.ids is None:
+        raise ValueError(f"{spec} has no row ids, but the views' rows are matched by id. Give its rows ids too.")
+    return found.for_rows(opened.ids, opened.n_rows)  # (n,)
+
+
+def read_columns(
+    specs: list[str], id_column: str | None, opened: OpenedViews, header: bool | None = None
+) -> dict[str, np.ndarray] | None:
+    """Return the columns to colour the map by, each by its name."""
+    from coterie.formats.specs import parse_spec
+
+    found = {}
+    for spec in specs:
+        parts = parse_spec(spec)
+        name = parts.name or (parts.columns[0] if parts.columns else None) or parts.key or Path(parts.path).stem
+        written = spec.removeprefix(f"{parts.name}=") if parts.name else spec
+        found[name] = read_column(written, id_column, opened, header)
+    return found or None
+
+
 # -- what is written ------------------------------------------------------------------------------------------------
 
 

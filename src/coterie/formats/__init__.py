@@ -33,6 +33,7 @@ __all__ = [
     "TableWriter",
     "Target",
     "match_rows",
+    "open_column",
     "open_table",
     "open_target",
     "open_views",
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from coterie.formats.errors import FormatError
     from coterie.formats.labels import Target
     from coterie.formats.matching import match_rows
-    from coterie.formats.opening import open_table, open_target, open_views
+    from coterie.formats.opening import open_column, open_table, open_target, open_views
     from coterie.formats.tables import FileTable
     from coterie.formats.writing import TableWriter, open_writer, write_table
 
@@ -57,7 +58,7 @@ __getattr__, __dir__ = lazy_names(
         "converting": ("write_views",),
         "errors": ("FormatError",),
         "matching": ("match_rows",),
-        "opening": ("open_table", "open_target", "open_views"),
+        "opening": ("open_column", "open_table", "open_target", "open_views"),
         "labels": ("Target",),
         "tables": ("FileTable",),
         "writing": ("TableWriter", "open_writer", "write_table"),

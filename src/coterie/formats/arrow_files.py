@@ -309,15 +309,27 @@ def pandas_index(schema: Any) -> list[str]:
 
 def column_values(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
     """Return a whole column, numbers or text, that must have a value in every row."""
-    arrow = package("pyarrow", "Reading Arrow files")
-    column = file.column(name)
-    if arrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = whole_column(file, name)
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
     values = column.to_numpy(zero_copy_only=False)
     return as_text(values, f"{file.path}: column {name!r}") if values.dtype == object else values
+
+
+def values_or_nan(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
+    """Return a whole column, numbers or text; fractions that are missing are NaN, all else must be there."""
+    column = whole_column(file, name)
+    if package("pyarrow", "Reading Arrow files").types.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    return column_values(file, name)
+
+
+def whole_column(file: ParquetFile | ArrowFile, name: str) -> Any:
+    """Return a column of Arrow's, with the values that a dictionary stands for."""
+    column = file.column(name)
+    is_dictionary = package("pyarrow", "Reading Arrow files").types.is_dictionary(column.type)
+    return column.dictionary_decode() if is_dictionary else column
 
 
 def read_labels(path: Path, request: Request) -> Target:
@@ -326,4 +338,4 @@ def read_labels(path: Path, request: Request) -> Target:
     schema = file.schema()
     ids, hidden = row_ids(file, schema, request.id_column)
     name = find_labels(path, [name for name in schema.names if name not in hidden], request.key)
-    return Target(column_values(file, name), None if ids is None else ids())
+    return Target(values_or_nan(file, name), None if ids is None else ids())

@@ -194,22 +194,79 @@ def open_target(
     """
     spec = parse_spec(path)
     request = Request(spec.key if key is None else key, None, id_column, header)
-    found = [read_labels(file, request) for file in files_of(spec.path)]
-    ids = [part.ids for part in found if part.ids is not None]
-    if 0 < len(ids) < len(found):
-        raise FormatError(f"{spec.path}: some files have row ids and others have none. All must be alike.")
-    labels = np.concatenate([part.labels for part in found])
-    return Target(labels, np.concatenate(ids) if ids else None, str(path))
+    return one_target([read_labels(file, request) for file in files_of(spec.path)], str(path))
+
+
+def open_column(
+    path: str | PathLike[str],
+    key: str | None = None,
+    *,
+    id_column: str | int | None = None,
+    header: bool | None = None,
+) -> Target:
+    """Read one column of any values, such as what a map is to be coloured by.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, ``path[column]`` or ``path::key``.
+    key : str or None, default=None
+        The column, where the path does not say it.
+    id_column : str, int or None, default=None
+        The column of ids in a text, parquet or Arrow file; others have none, and it is not looked for.
+    header : bool or None, default=None
+        Whether the first line of a text file holds names; see `open_table`.
+
+    Returns
+    -------
+    Target
+        The values, numbers or text, and the rows' ids where the file has any.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = tempfile.mkdtemp() + "/toy.npz"
+    >>> np.savez(path, left=np.eye(3), age=[0.5, 1.5, np.nan])
+    >>> open_column(f"{path}[age]").labels
+    array([0.5, 1.5, nan])
+    """
+    spec = parse_spec(path)
+    if spec.columns is not None and len(spec.columns) > 1:
+        raise FormatError(f"{path} names {len(spec.columns)} columns. Name them one by one.")
+    request = Request(key or spec.key or (spec.columns[0] if spec.columns else None), None, id_column, header)
+    parts = [read_values(file, request) for file in files_of(spec.path)]
+    return one_target([Target(as_values(part.labels, str(path)), part.ids) for part in parts], str(path))
+
+
+def one_target(parts: list[Target], where: str) -> Target:
+    """Return what several files hold as one column."""
+    ids = [part.ids for part in parts if part.ids is not None]
+    if 0 < len(ids) < len(parts):
+        raise FormatError(f"{where}: some files have row ids and others have none. All must be alike.")
+    labels = np.concatenate([part.labels for part in parts])
+    return Target(labels, np.concatenate(ids) if ids else None, where)
+
+
+def read_values(path: Path, request: Request) -> Target:
+    """Return one column of one file, as it is stored."""
+    family = family_of(path)
+    check_file(path, family)
+    with blaming(place(path, request.key)):
+        found = family.reader().read_labels(path, request)
+    return Target(np.asarray(found.labels), found.ids)
+
+
+def as_values(values: np.ndarray, where: str) -> np.ndarray:
+    """Return numbers, also fractions and NaN, or text, one per row."""
+    if values.dtype.kind == "f" and sum(side > 1 for side in values.shape) <= 1:
+        return values.ravel()
+    return as_labels(values, where)
 
 
 def read_labels(path: Path, request: Request) -> Target:
     """Return the labels of one file."""
-    family = family_of(path)
-    check_file(path, family)
-    where = place(path, request.key)
-    with blaming(where):
-        found = family.reader().read_labels(path, request)
-    return Target(as_labels(found.labels, where), found.ids)
+    found = read_values(path, request)
+    return Target(as_labels(found.labels, place(path, request.key)), found.ids)
 
 
 def open_spec(spec: Spec, request: Request) -> list[FileTable]:

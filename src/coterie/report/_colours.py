@@ -1,24 +1,24 @@
-"""Colours and shapes that tell up to a hundred clusters apart, on light and on dark paper.
+"""Colours and shapes that tell clusters apart, on light and on dark paper.
 
-The ten colours are of lightness 0.5 to 0.8 and chosen one after the other, each as far as can be from those before for
-the least of normal and colour-blind eyes (OKLab distances, with protan, deutan and tritan vision simulated). Ten
-colours times ten shapes make a hundred marks; on the map, numbers say what colours and shapes do not.
+Forty colours of OKLab lightness 0.46 to 0.84, each as far as can be from the others for the least of normal and
+colour-blind eyes (protan, deutan and tritan vision simulated), the first few farthest apart;
+benchmarks/scripts/palette.py makes them. Ten shapes change every ten clusters: where colours are hard to tell, the
+legend's shapes help.
 """
 
 from __future__ import annotations
 
+# fmt: off
 PALETTE = (
-    "#317ebb",
-    "#e77022",
-    "#1fbfa1",
-    "#865824",
-    "#c08cf0",
-    "#a5798a",
-    "#79b06a",
-    "#bd3962",
-    "#6b48b8",
-    "#f0a432",
+    "#317ebb", "#ffbc00", "#b11600", "#4edeff", "#859000", "#ff6f85", "#7a2ca6", "#bc85ff",
+    "#006f4e", "#a66485", "#21b1a6", "#9bde90", "#b1b1d3", "#59597a", "#c89b43", "#7a64de",
+    "#8590d3", "#b15900", "#6f7a59", "#0059c8", "#ff9b6f", "#a63790", "#00d3a6", "#909b7a",
+    "#d37a59", "#7a4e2c", "#16852c", "#e9bcc8", "#4385f4", "#c84ea6", "#e990f4", "#d3436f",
+    "#de85bc", "#d3b190", "#6459b1", "#b12c59", "#85b1ff", "#b164d3", "#9bbc00", "#439b4e",
 )
+# fmt: on
+
+CLUSTERS_PER_SHAPE = 10
 
 # Outlines within a square from -1 to 1, about equal in area.
 SHAPES = (
@@ -43,7 +43,7 @@ def colour_of(cluster: int) -> str:
 
     Examples
     --------
-    >>> colour_of(0) == colour_of(10) == PALETTE[0]
+    >>> colour_of(0) == colour_of(40) == PALETTE[0]
     True
     """
     return PALETTE[cluster % len(PALETTE)]
@@ -57,4 +57,4 @@ def shape_of(cluster: int) -> int:
     >>> shape_of(3), shape_of(13), shape_of(103)
     (0, 1, 0)
     """
-    return cluster // len(PALETTE) % len(SHAPES)
+    return cluster // CLUSTERS_PER_SHAPE % len(SHAPES)

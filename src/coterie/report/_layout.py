@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-NEIGHBOURS = 128  # a row is tied to some of so many nearest rows:
+NEIGHBOURS = 128  # nearest rows, some of which a row is tied to:
 TIES = 16  # to those of every eighth rank, since nearest ones alone draw clusters as strings
 EPOCHS = 120
 PUSHERS = 32  # rows, drawn anew in every epoch, that push all others away

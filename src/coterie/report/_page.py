@@ -12,11 +12,17 @@ from typing import Any
 
 from coterie.files import write_text
 from coterie.lazy import import_extra
-from coterie.report._colours import PALETTE, RAMP, SHAPES, colour_of, shape_of
+from coterie.progress import Progress
+from coterie.report._colours import CLUSTERS_PER_SHAPE, PALETTE, RAMP, SHAPES, colour_of, shape_of
 from coterie.report._describe import describe
+from coterie.report._sankey import sankey
 
 NUMBERS_FIT = 14  # columns of a heat map up to which its numbers are written out
 MANY = 12  # names above which column heads stand upright
+
+# One after the other they are the page's script, in a scope of their own, and its style.
+PARTS = ("base", "hints", "colours", "map", "drawing", "selection", "tree", "names", "main")
+STYLES = ("base.css", "workbench.css")
 
 
 def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **settings: Any) -> Path:
@@ -48,8 +54,9 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **sett
     >>> write_report(model, tempfile.mkdtemp() + "/out.html", data.views).name
     'out.html'
     """
-    page = render(describe(model, X, **settings))
-    write_text(path, page)
+    found = describe(model, X, **settings)
+    with Progress(getattr(model, "verbose", False)).stage("page"):
+        write_text(path, render(found))
     return Path(path)
 
 
@@ -74,11 +81,11 @@ def write_json(model: Any, path: str | os.PathLike[str], X: Any = None, **settin
 def render(found: dict[str, Any]) -> str:
     """Return the page of what :func:`coterie.report.describe` found."""
     template = environment().get_template("page.html")
-    script = read("page.js")
+    script = '"use strict";\n(() => {\n' + "\n".join(read(f"{name}.js") for name in PARTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return template.render(
         **found,
-        css=read("page.css"),
+        css="\n".join(read(name) for name in STYLES),
         script=script,
         script_digest=digest,
         points=script_json(points(found)),
@@ -98,22 +105,27 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(brief=brief, count=count, percent=percent, digits=digits, seconds=seconds, line=line)
+    found.filters.update(
+        brief=brief, count=count, percent=percent, digits=digits, seconds=seconds, line=line, sankey=sankey
+    )
     found.globals.update(colour_of=colour_of, shape_of=shape_of, numbers_fit=NUMBERS_FIT, many=MANY)
     return found
 
 
 def read(name: str) -> str:
-    """Return a file that lies beside this module."""
-    return files("coterie.report").joinpath(name).read_text(encoding="utf-8")
+    """Return a file of the page."""
+    return files("coterie.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def points(found: dict[str, Any]) -> dict[str, Any]:
     """Return what the page's script needs."""
     return {
         "embedding": found["embedding"],
+        "rows": found["data"]["rows"],
         "views": [view["name"] for view in found["views"] if not view["is_concatenation"]],
-        "clusters": found["data"]["clusters"],
+        "clusters": [{part: line[part] for part in ("label", "size", "name")} for line in found["clusters"]],
+        "tree": None if found["tree"] is None else {part: found["tree"][part] for part in ("merges", "order")},
+        "per_shape": CLUSTERS_PER_SHAPE,
         "palette": PALETTE,
         "shapes": SHAPES,
         "ramp": RAMP,

@@ -45,7 +45,7 @@ def data_uri(pixels: np.ndarray) -> str:
 
 
 def shrink(images: np.ndarray, longest: int) -> np.ndarray:
-    """Return images whose longer side has at most so many pixels, each the mean of those that it stands for.
+    """Return images whose longer side has at most ``longest`` pixels, each the mean of those that it replaces.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def shrink(images: np.ndarray, longest: int) -> np.ndarray:
 
 
 def sheet(images: np.ndarray, across: int) -> np.ndarray:
-    """Return images side by side on one large image, so many in a line."""
+    """Return images side by side on one large image, ``across`` of them in a line."""
     n, height, width, channels = images.shape
     down = -(-n // across)
     padded = np.zeros((down * across, height, width, channels), dtype=images.dtype)

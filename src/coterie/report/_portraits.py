@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.report._pictures import data_uri, sheet, shrink
-from coterie.report._sample import Sample, read_rows
+from coterie.report._sample import Sample
 from coterie.report._text import shown
 from coterie.views import Table, View, column_moments
 
@@ -19,15 +20,10 @@ CONTRASTS_PER_VIEW = 3  # columns that are named,
 CONTRASTS_PER_CLUSTER = 12  # and the most over all views
 LEAST_CONTRAST = 0.1  # standard deviations
 WORDS = 8
+LEAST_RATIO = 1.2  # of a word's share inside to its share elsewhere
 WIDEST = 20_000  # columns that are compared, those with most entries where there are more
 COLUMN_TILE = 2048
-
-THUMBNAIL_BYTES = 600_000  # of all thumbnails together, before compression
-ATLAS_BYTES = 400_000  # of the pictures that are shown where the pointer is
-LONGEST_SIDE = 56
-SMALLEST_TILE = 8
-ATLAS_LONGEST_SIDE = 20
-ATLAS_ACROSS = 64
+NUMBERED = 0.9  # share of columns that are called by numbers, from which on their names say nothing
 
 
 @dataclass(frozen=True)
@@ -188,10 +184,37 @@ def describe_words(
                     "outside": round(float(outside[c]), 4),
                 }
                 for c in top
-                if telling[c] > 0
+                if telling[c] > 0 and inside[c] >= LEAST_RATIO * outside[c]
             ]
         )
     return found
+
+
+def has_meaning(names: Sequence[str] | None) -> bool:
+    """Whether columns have names that say something: those of embeddings are mere numbers, with a letter or two.
+
+    Examples
+    --------
+    >>> has_meaning(["age", "income"]), has_meaning(["t0", "t1", "t2"]), has_meaning(None)
+    (True, False, False)
+    """
+    if names is None:
+        return False
+    numbered = sum(re.fullmatch(r"\D{0,12}\d+", name) is not None for name in names)
+    return numbered < NUMBERED * len(names)
+
+
+def words_of_texts(texts: Sequence[str]) -> tuple[list[str], sparse.csr_array]:
+    """Return the words that several texts hold, and which text holds which."""
+    found = [set(re.findall(r"[^\W\d_]{3,}", text.lower())) for text in texts]
+    counts = Counter(word for words in found for word in words)
+    vocabulary = sorted(word for word, count in counts.items() if count > 1)
+    places = {word: number for number, word in enumerate(vocabulary)}
+    held = [sorted(places[word] for word in words if word in places) for words in found]
+    ends = np.cumsum([0, *map(len, held)])
+    flat = np.array([number for numbers in held for number in numbers], dtype=np.int64)
+    shape = (len(found), len(vocabulary))
+    return vocabulary, sparse.csr_array((np.ones(len(flat)), flat, ends), shape=shape)
 
 
 def keep_strongest(clusters: list[dict[str, Any]]) -> None:
@@ -208,80 +231,3 @@ def keep_strongest(clusters: list[dict[str, Any]]) -> None:
 def tidy(value: Any) -> float | None:
     """Return a number with four digits, None for what is none."""
     return float(f"{float(value):.4g}") if np.isfinite(value) else None
-
-
-# -- pictures -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Camera:
-    """How rows of a view become pictures."""
-
-    view: View
-    shape: tuple[int, int, int]  # height, width, channels
-    low: float  # drawn black
-    high: float  # drawn white
-
-    @classmethod
-    def focus(cls, view: View, shape: tuple[int, int, int], rows: np.ndarray) -> Camera:
-        """Return a camera for a view, with black and white chosen by some of its rows."""
-        data = dense(read_rows(view, rows).known())
-        if data.dtype == np.uint8:
-            return cls(view, shape, 0.0, 255.0)
-        low, high = np.quantile(data.astype(np.float32), [0.001, 0.999])
-        return cls(view, shape, float(low), max(float(high), float(low) + 1e-12))
-
-    def take(self, rows: np.ndarray, longest: int) -> np.ndarray:
-        """Return pictures of some rows, with at most so many pixels a side; rows that lack the view are black."""
-        return self.develop(dense(read_rows(self.view, rows).data), longest)
-
-    def develop(self, values: np.ndarray, longest: int) -> np.ndarray:
-        """Return values as pictures."""
-        images = shrink(values.reshape(-1, *self.shape), longest).astype(np.float64)
-        scaled = np.clip((images - self.low) / (self.high - self.low), 0, 1)
-        return np.rint(255 * scaled).astype(np.uint8)  # (n, h, w, c)
-
-    def side(self, count: int, budget: int, most: int) -> int:
-        """Return how long the longer side may be, so that so many pictures stay within a number of bytes."""
-        height, width, channels = self.shape
-        flatness = min(height, width) / max(height, width)
-        return int(min(most, np.sqrt(budget / (max(count, 1) * channels * flatness))))
-
-
-def dense(rows: Table) -> np.ndarray:
-    """Return rows as an array."""
-    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-
-
-def thumbnails(camera: Camera, typical: dict[int, Typical], sample: Sample, n_cameras: int) -> dict[int, dict]:
-    """Return for every cluster its mean picture and those of its typical rows, as addresses that hold them."""
-    count = sum(1 + len(rows.central) + len(rows.border) for rows in typical.values())
-    longest = camera.side(count, THUMBNAIL_BYTES // n_cameras, LONGEST_SIDE)
-    found = {}
-    for cluster, rows in typical.items():
-        members = sample.rows[sample.labels == cluster]
-        known = dense(read_rows(camera.view, members).known()) if len(members) else np.empty((0, 0))
-        mean = camera.develop(known.mean(axis=0, dtype=np.float64)[None], longest) if len(known) else None
-        found[cluster] = {
-            "mean": None if mean is None else data_uri(mean[0]),
-            "central": [data_uri(picture) for picture in camera.take(rows.central, longest)]
-            if len(rows.central)
-            else [],
-            "border": [data_uri(picture) for picture in camera.take(rows.border, longest)] if len(rows.border) else [],
-        }
-    return found
-
-
-def atlas(camera: Camera, sample: Sample) -> dict[str, Any] | None:
-    """Return all rows of the sample on one picture; None where they would be too small to be seen."""
-    longest = camera.side(len(sample.rows), ATLAS_BYTES, ATLAS_LONGEST_SIDE)
-    if longest < min(SMALLEST_TILE, max(camera.shape[:2])):
-        return None
-    pictures = camera.take(sample.rows, longest)  # (s, h, w, c)
-    return {
-        "picture": data_uri(sheet(pictures, ATLAS_ACROSS)),
-        "height": pictures.shape[1],
-        "width": pictures.shape[2],
-        "across": ATLAS_ACROSS,
-        "view": shown(camera.view.name),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from coterie.arrays import to_host
 from coterie.method.assignment import assign
 from coterie.model import Fitted, fitted_of
 from coterie.threads import count_threads, in_order, one_thread_per_block
-from coterie.views import View, ViewBlock, Views, check_columns, match_views
+from coterie.views import View, Views, check_columns, match_views
 
 LEAST_PER_CLUSTER = 12  # rows of a small cluster that are looked at, where it has as many
 SAME_ROWS = 0.95  # share of rows that must get the label of the fit again
@@ -38,7 +38,9 @@ class Outcome:
                 "This model was loaded from a file without rows, so it has no labels_. "
                 "Pass X, the rows of the fit, or save the model with rows=True."
             )
-        return cls(*to_host((model.predict(X), model.confidence(X))), None)
+        parts = [to_host((part.labels, part.confidence)) for part in model.stream(X)]  # one pass over the rows
+        labels, confidence = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(labels, confidence, None)
 
 
 @dataclass(frozen=True)
@@ -48,47 +50,69 @@ class Sample:
     rows: np.ndarray  # (s,) row numbers, ascending
     labels: np.ndarray  # (s,)
     confidence: np.ndarray  # (s,)
-    views: Views | None = None  # all rows; None without X
+    drawn: np.ndarray  # (s,) bool: drawn evenly, and so good for shares; the others were asked for by number
+    views: Views | None = None  # these rows alone, in host memory; None without X
+    present: np.ndarray | None = None  # (V,) share of all rows that have each view
     embedding: np.ndarray | None = None  # (s, c)
-    opinions: np.ndarray | None = None  # (s, V): the cluster that each view alone speaks for
+    opinions: np.ndarray | None = None  # (s, V): the cluster that each view alone supports
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """Return where the sample has some of its rows."""
+        return np.searchsorted(self.rows, rows)
 
 
-def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int) -> Sample:
-    """Draw rows, and ask the model about them where X is given."""
-    rows = draw_rows(outcome.labels, model.n_clusters_, size, seed)
-    labels, confidence = outcome.labels[rows], outcome.confidence[rows]
+def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, wanted: Any = ()) -> Sample:
+    """Draw rows, add those that are wanted, and ask the model about them where X is given; X is read once."""
+    drawn = draw_rows(outcome.labels, model.n_clusters_, size, seed)
+    rows = np.union1d(drawn, np.asarray(wanted, dtype=drawn.dtype))
+    kept = Sample(rows, outcome.labels[rows], outcome.confidence[rows], np.isin(rows, drawn))
     if X is None:
-        embedding = None if outcome.embedding is None else outcome.embedding[rows]
-        return Sample(rows, labels, confidence, embedding=embedding)
+        return replace(kept, embedding=None if outcome.embedding is None else outcome.embedding[rows])
     fitted = fitted_of(model)
-    views = match_views(X, fitted.groups, fitted.view_names)
-    check_columns(views, fitted.shapes)
-    if views.n_rows != len(outcome.labels):
+    whole = match_views(X, fitted.groups, fitted.view_names)
+    check_columns(whole, fitted.shapes)
+    if whole.n_rows != len(outcome.labels):
         raise ValueError(
-            f"X has {views.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
+            f"X has {whole.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
             "Pass the rows of the fit, in their order."
         )
-    tiles = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
-    with one_thread_per_block():
-        parts = list(in_order(lambda tile: explain(fitted, views, tile), tiles, count_threads(model.n_jobs)))
-    embedding, opinions = (np.concatenate(part) for part in zip(*parts, strict=True))
-    same = float(np.mean(assign(embedding, model.cluster_centers_).labels == labels))
+    views = in_memory(whole, rows, count_threads(model.n_jobs))
+    embedding, opinions = explain_all(fitted, views, count_threads(model.n_jobs))
+    same = float(np.mean(assign(embedding, model.cluster_centers_).labels == kept.labels))
     if same < SAME_ROWS:
         raise ValueError(
             f"X does not hold the rows of the fit: only {same:.0%} of those looked at get their label again. "
             "Pass the rows of the fit, in their order."
         )
-    return Sample(rows, labels, confidence, views, embedding, opinions)
+    present = np.array([share_present(*pair) for pair in zip(whole, views, strict=True)])  # (V,)
+    return replace(kept, views=views, present=present, embedding=embedding, opinions=opinions)
+
+
+def in_memory(views: Views, rows: np.ndarray, n_threads: int) -> Views:
+    """Return some rows as views in host memory: files are read once, however often the rows are looked at."""
+    # Files are read side by side; Dask's workers read all views of a partition together.
+    taken = views.take(rows) if views.on_dask else in_order(lambda view: view.take(rows), views, n_threads)
+    return Views(tuple(replace(view, data=to_host(view.data)) for view in taken))
+
+
+def share_present(whole: View, sampled: View) -> float:
+    """Return the share of rows that have a view; that of the sample where only reading tells."""
+    present = (sampled if whole.may_lack else whole).present
+    return 1.0 if present is None else float(np.mean(present))
+
+
+def explain_all(fitted: Fitted, views: Views, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding of all rows of some views, and the clusters that each view alone supports."""
+    tiles = [np.arange(start, min(start + TILE, views.n_rows)) for start in range(0, views.n_rows, TILE)]
+    with one_thread_per_block():
+        parts = list(in_order(lambda tile: explain(fitted, views, tile), tiles, n_threads))
+    embedding, opinions = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return embedding, opinions  # (s, c), (s, V)
 
 
 def explain(fitted: Fitted, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the embedding of some rows, and the clusters that the views alone put them in."""
     return fitted.explain_rows(to_host(views.read(rows)))  # (b, c), (b, V)
-
-
-def read_rows(view: View, rows: np.ndarray) -> ViewBlock:
-    """Return some rows of a view, in host memory."""
-    return to_host(view.read(rows))
 
 
 def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.model import fitted_of
 from coterie.report._colours import colour_of
-from coterie.report._describe import describe_settings, describe_views, whole_stages
+from coterie.report._fit import describe_settings, describe_views, whole_stages
 from coterie.report._page import count, percent, seconds
 from coterie.report._sample import Outcome
 from coterie.report._text import shown

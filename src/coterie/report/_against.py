@@ -1,0 +1,86 @@
+"""Two fits of the same rows: which clusters match, and what moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from coterie.arrays import to_host
+from coterie.metrics import ari_of, nmi_of
+from coterie.report._inputs import describe_levels
+from coterie.report._portraits import tidy
+from coterie.report._sample import Outcome, Sample
+from coterie.report._text import shown
+
+FEW_FLOWS = 120  # that are drawn, the largest first
+
+
+def other_labels(other: Any, X: Any, n_rows: int) -> np.ndarray:
+    """Return the labels that another fit gives the same rows: its own where it kept them, else it is asked."""
+    if hasattr(other, "labels_"):
+        labels = np.asarray(to_host(other.labels_))
+        if len(labels) != n_rows:
+            raise ValueError(
+                f"The 'against' model was fitted on {len(labels)} rows, this one on {n_rows}. "
+                "Compare fits of the same rows, in the same order."
+            )
+        return labels
+    if X is None:
+        raise ValueError(
+            "The 'against' model was saved without its rows, so it has no labels_. Pass X, the rows of the fit, "
+            "or save it with rows=True."
+        )
+    return np.concatenate([to_host(part.labels) for part in other.stream(X)])  # (n,)
+
+
+def describe_against(outcome: Outcome, labels: np.ndarray, n_others: int, title: str | None) -> dict[str, Any]:
+    """Return which clusters of two fits match, under the best one-to-one match by shared rows, and what moved."""
+    mine = outcome.labels.astype(np.int64)
+    k = int(mine.max(initial=0)) + 1
+    counts = np.bincount(mine * n_others + labels, minlength=k * n_others).reshape(k, n_others)  # (k, others)
+    pairs = dict(zip(*map(np.ndarray.tolist, linear_sum_assignment(-counts)), strict=True))
+    pairs = {c: other for c, other in pairs.items() if counts[c, other]}
+    stayed = sum(int(counts[c, other]) for c, other in pairs.items())
+    return {
+        "title": shown(title) if title else "another run",
+        "clusters": n_others,
+        "ari": tidy(ari_of(counts)),
+        "nmi": tidy(nmi_of(counts)),
+        "stayed": tidy(stayed / len(mine)),
+        "matches": [describe_match(counts, c, pairs.get(c)) for c in range(k)],
+        "unmatched": sorted(set(range(n_others)) - set(pairs.values())),
+        "flows": describe_flows(counts),
+        "sizes": counts.sum(axis=1).tolist(),
+        "other_sizes": counts.sum(axis=0).tolist(),
+    }
+
+
+def describe_match(counts: np.ndarray, cluster: int, other: int | None) -> dict[str, Any]:
+    """Return a cluster, the one that it matches, what they share, and where else its rows were."""
+    line = counts[cluster]
+    shared = 0 if other is None else int(line[other])
+    union = int(line.sum() + (0 if other is None else counts[:, other].sum())) - shared
+    elsewhere = [int(o) for o in np.argsort(-line, kind="stable") if line[o] and o != other][:3]
+    return {
+        "cluster": cluster,
+        "other": other,
+        "shared": shared,
+        "jaccard": tidy(shared / union) if union else None,
+        "left": int(line.sum()) - shared,
+        "elsewhere": [{"other": o, "rows": int(line[o])} for o in elsewhere],
+    }
+
+
+def describe_flows(counts: np.ndarray) -> list[list[int]]:
+    """Return the largest flows of rows: cluster, the other fit's cluster, rows."""
+    order = np.argsort(-counts, axis=None, kind="stable")[:FEW_FLOWS]
+    found = [(*map(int, np.unravel_index(place, counts.shape)), int(counts.flat[place])) for place in order]
+    return [list(flow) for flow in found if flow[2]]
+
+
+def other_column(labels: np.ndarray, sample: Sample, n_others: int, title: str) -> dict[str, Any]:
+    """Return the other fit's clusters of the sampled rows, as a column to colour the map by."""
+    names = [str(c) for c in range(n_others)]
+    return describe_levels(f"cluster in {title}", names, labels[sample.rows].astype(np.intp))

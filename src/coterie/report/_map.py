@@ -1,0 +1,145 @@
+"""The sampled rows on a plane, what they can be coloured by, and where views disagree about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from coterie.arrays import to_host
+from coterie.report._cameras import Camera, atlas, dense
+from coterie.report._inputs import Classes, Given, RowNames, describe_classes, describe_column, describe_levels
+from coterie.report._layout import flat_map
+from coterie.report._portraits import Looks, tidy
+from coterie.report._sample import Sample
+from coterie.report._text import shown
+
+DISPUTED_ROWS = 24
+NEAR_ROWS = 10  # on the map, that are asked whether they lack the same view
+LEAST_MISSING = 0.02  # share of rows that must lack a view, or have it, before islands are looked for
+APART = 0.7  # 0: rows that lack a view lie anywhere; 1: among themselves alone
+
+
+def describe_embedding(
+    model: Any, sample: Sample, looks: Looks, given: Given, album: Any, seed: int
+) -> dict[str, Any] | None:
+    """Return the map of the sampled rows, and what it can be coloured by."""
+    if sample.embedding is None:
+        return None
+    spots = flat_map(sample.embedding, seed)  # (s, 2)
+    shown_columns = [describe_column(name, values, sample.rows) for name, values in given.columns.items()]
+    if given.known is not None:
+        shown_columns.insert(0, describe_classes(given.known, sample.rows))
+    return {
+        "rows": sample.rows.tolist(),
+        "ids": [given.names[row] for row in sample.rows] if given.names.ids is not None else None,
+        "texts": None if given.texts is None else [given.text(row) for row in sample.rows],
+        "x": np.round(spots[:, 0].astype(float), 4).tolist(),
+        "y": np.round(spots[:, 1].astype(float), 4).tolist(),
+        "cluster": sample.labels.tolist(),
+        "confidence": np.round(sample.confidence.astype(float), 3).tolist(),
+        "opinions": None if sample.opinions is None else sample.opinions.tolist(),
+        "columns": shown_columns,
+        "derived": derived_columns(model, sample),
+        "islands": describe_islands(model, sample, spots),
+        "pictures": describe_pictures(sample, looks, album),
+    }
+
+
+def describe_pictures(sample: Sample, looks: Looks, album: Any) -> dict[str, Any] | None:
+    """Return one picture of all sampled rows: of their own files, else of the first view of images."""
+    if album is not None:
+        return atlas(album, len(sample.rows))
+    if sample.views is None or not looks.images:
+        return None
+    view = next(view for view in sample.views if view.name in looks.images)
+    if not view.read(slice(None)).known().shape[0]:
+        return None  # a view that was left out
+    return atlas(Camera.focus(view, looks.images[view.name]), len(sample.rows))
+
+
+def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:
+    """Return what the model itself says of rows that the map can be coloured by."""
+    found = []
+    if hasattr(model, "cluster_stability_"):
+        values = np.asarray(model.cluster_stability_, dtype=float)[sample.labels]
+        found.append({"name": "cluster stability", "kind": "number", "values": [tidy(value) for value in values]})
+    if hasattr(model, "novelty") and sample.views is not None:
+        values = np.asarray(to_host(model.novelty(as_passed(sample))), dtype=float)
+        found.append({"name": "novelty", "kind": "number", "values": [tidy(value) for value in values]})
+    if sample.opinions is not None and (sample.opinions < 0).any():
+        found.append(describe_presence(model, sample))
+    return found
+
+
+def as_passed(sample: Sample) -> dict[str, Any]:
+    """Return the sampled rows as a user would pass them: rows that lack a view are NaN throughout it."""
+    found = {}
+    for view in sample.views or ():
+        block = view.read(slice(None))
+        data = block.data
+        if block.present is not None and not block.present.all():
+            data = dense(data).astype(np.result_type(data.dtype, np.float32))
+            data[~block.present] = np.nan
+        found[view.name] = data
+    return found
+
+
+def describe_presence(model: Any, sample: Sample) -> dict[str, Any]:
+    """Return which views rows have, as a column of names."""
+    names = [shown(name) for name in model.view_names_]
+    lacks = [tuple(np.flatnonzero(line < 0)) for line in sample.opinions]  # type: ignore[union-attr]
+    said = ["all views" if not line else "lacks " + ", ".join(names[v] for v in line) for line in lacks]
+    classes = Classes(np.array(said, dtype=object))
+    return describe_levels("views present", classes.names, classes.codes)
+
+
+def describe_islands(model: Any, sample: Sample, spots: np.ndarray) -> list[dict[str, Any]]:
+    """Return the views whose absence is what sets rows apart on the map.
+
+    Of the rows that lack a view, how many of their nearest rows on the map lack it too? Where that is far above the
+    share of all rows that lack it, they lie on islands of their own, which are no clusters of what the views say.
+    """
+    if sample.opinions is None or len(sample.rows) <= NEAR_ROWS or not (sample.opinions < 0).any():
+        return []
+    near = cKDTree(spots).query(spots, k=NEAR_ROWS + 1)[1][:, 1:]  # (s, NEAR_ROWS)
+    found = []
+    for v, name in enumerate(model.view_names_):
+        missing = sample.opinions[:, v] < 0  # (s,)
+        share = missing.mean()
+        if not LEAST_MISSING <= share <= 1 - LEAST_MISSING:
+            continue
+        together = missing[near[missing]].mean()
+        if (together - share) / (1 - share) >= APART:
+            found.append({"view": shown(name), "lacking": tidy(share), "together": tidy(together)})
+    return found
+
+
+def describe_disagreement(model: Any, sample: Sample, names: RowNames) -> dict[str, Any] | None:
+    """Return how often the views alone, before any guiding, agree with the outcome, and the most disputed rows."""
+    if sample.opinions is None:
+        return None
+    asked = sample.opinions >= 0  # (s, V)
+    with_outcome = (sample.opinions == sample.labels[:, None]) & asked
+    counts = asked.sum(axis=1)
+    share = with_outcome.sum(axis=1) / np.maximum(counts, 1)  # (s,) of the views that have the row
+    drawn = sample.drawn
+    disputed = np.lexsort((sample.confidence, share))[:DISPUTED_ROWS]
+    return {
+        "views": [shown(name) for name in model.view_names_],
+        "rows_looked_at": int(drawn.sum()),
+        "unanimous": tidy(np.mean(share[drawn] == 1)),
+        "outvoted": tidy(np.mean(share[drawn] < 0.5)),
+        "by_view": [tidy(v) for v in with_outcome[drawn].sum(axis=0) / np.maximum(asked[drawn].sum(axis=0), 1)],
+        "rows": [
+            {
+                **names.line(sample.rows[i]),
+                "cluster": int(sample.labels[i]),
+                "confidence": round(float(sample.confidence[i]), 3),
+                "opinions": sample.opinions[i].tolist(),
+            }
+            for i in disputed
+            if share[i] < 1
+        ],
+    }

@@ -1,0 +1,169 @@
+"""``coterie report`` and ``coterie demo`` on real files, in real processes where a terminal or a browser matters."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import chdir
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from coterie.cli import app
+from coterie.datasets import make_views
+
+N, K = 300, 5
+QUICK = ["--landmarks", "60", "--neighbors", "5", "--set", "n_init=2"]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Two views in different order, what belongs to their rows, and two models."""
+    folder = tmp_path_factory.mktemp("report")
+    data = make_views(N, K, separation=8, n_columns=(5, 4), random_state=0)
+    ids = np.array([f"r{i:03d}" for i in range(N)])
+    left, right = (pd.DataFrame(view, index=ids).add_prefix("t") for view in data.views.values())
+    order = np.random.default_rng(0).permutation(N)
+    left.to_parquet(folder / "left.parquet")
+    right.iloc[order].to_parquet(folder / "right.parquet")
+    notes = pd.DataFrame({"id": ids, "age": np.arange(N) / 4, "said": [f"text {i}" for i in range(N)]})
+    notes.loc[3, "age"] = np.nan
+    notes.iloc[::-1].to_csv(folder / "notes.csv", index=False)
+    (folder / "names.json").write_text(json.dumps({"1": "the second"}))
+    with chdir(folder):
+        for model, k in (("five.coterie", K), ("six.coterie", K + 1)):
+            run("fit", "left.parquet", "right.parquet", "-k", k, *QUICK, "--model", model, "-q")
+    return folder
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
+    return result
+
+
+VIEWS = ("left.parquet", "right.parquet")
+NOTES = ("--id-column", "id", "--colour-by", "notes.csv[age]", "--text", "notes.csv[said]")
+
+
+@pytest.fixture
+def folder(library):
+    with chdir(library):
+        yield library
+
+
+def test_everything_that_can_be_passed(folder):
+    more = ("--names", "names.json", "--against", "six.coterie", "--levels", "2,3", "--title", "A <title>")
+    # The views' ids are the index of their frames, and those of the notes a column: they are matched all the same.
+    notes = pd.read_csv("notes.csv", index_col="id")
+    notes.to_parquet("notes.parquet")
+    extra = (
+        "--colour-by",
+        "notes.parquet[age]",
+        "--colour-by",
+        "years=notes.parquet[age]",
+        "--text",
+        "notes.parquet[said]",
+    )
+    run("report", "five.coterie", *VIEWS, "-o", "all.json", *extra, *more)
+    found = json.loads((folder / "all.json").read_text())
+    rows = found["embedding"]
+    age, years = rows["columns"]
+    assert (age["name"], years["name"]) == ("age", "years")
+    assert rows["ids"] == [f"r{i:03d}" for i in range(N)]
+    assert age["values"] == years["values"] == [None if i == 3 else pytest.approx(i / 4, abs=0.01) for i in range(N)]
+    assert rows["texts"] == [f"text {i}" for i in range(N)]
+    assert found["clusters"][1]["name"] == "the second"
+    assert (found["against"]["title"], found["against"]["clusters"]) == ("six.coterie", K + 1)
+    assert [line["groups"] for line in found["tree"]["levels"]] == [2, 3]
+    assert found["title"] == "A <title>"
+    said = json.loads(run("report", "five.coterie", *VIEWS, "-o", "all.html", *extra, *more, "--json").stdout)
+    assert (said["rows"], said["clusters"], said["files"]) == (N, K, {"report": "all.html"})
+    page = (folder / "all.html").read_text()
+    assert "A &lt;title&gt;" in page
+
+
+def test_a_fit_colours_its_report_too(folder):
+    pd.read_csv("notes.csv", index_col="id").to_parquet("notes.parquet")
+    told = ("--colour-by", "notes.parquet[age]", "--text", "notes.parquet[said]")
+    run("fit", *VIEWS, "-k", K, *QUICK, "--report", "fit.json", *told, "-q")
+    rows = json.loads((folder / "fit.json").read_text())["embedding"]
+    assert [column["name"] for column in rows["columns"]] == ["age"]
+    assert rows["texts"][5] == "text 5"
+
+
+def test_it_says_how_to_open_the_page(folder):
+    said = run("report", "five.coterie", *VIEWS, "-o", "r.html").stdout
+    assert f"{N} rows in {K} clusters" in said
+    assert (folder / "r.html").resolve().as_uri() in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--colour-by", "notes.csv[nothing]"], "has no 'nothing'"),
+        (["--colour-by", "notes.csv[age]"], "has no row ids, but the views' rows are matched by id"),
+        (["--colour-by", "notes.csv[age,said]"], "Name them one by one"),
+        (["--levels", "two"], "--levels takes numbers of groups"),
+        (["--levels", "9"], "numbers of groups, 1 to 5"),
+        (["--names", "left.parquet"], "is not a JSON file of names"),
+        (["--against", "nowhere.coterie"], "nowhere.coterie"),
+        (["--pictures", "nowhere"], "nowhere"),
+        (["-o", "left.parquet"], "is read by this command"),
+    ],
+)
+def test_what_is_wrong_is_one_line(folder, options, message):
+    result = run("report", "five.coterie", *VIEWS, *options, code=2)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+
+
+def on_terminal(*args, cwd, **environment):
+    """Run a command at a terminal; return what it wrote there."""
+    leader, follower = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120", **environment}
+    with subprocess.Popen(
+        [sys.executable, "-m", "coterie", *map(str, args)], cwd=cwd, env=env, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        written = b""
+        try:
+            while part := os.read(leader, 65536):
+                written += part
+        except OSError:
+            pass  # the terminal closes with the process
+    os.close(leader)
+    assert process.returncode == 0, written.decode()
+    return written.decode(errors="replace")
+
+
+def test_a_terminal_sees_the_stages(folder):
+    written = on_terminal("report", "five.coterie", *VIEWS, "-o", "terminal.html", cwd=folder)
+    stages = ("opening files", "labels", "sample", "map", "page")
+    assert sum(stage in written for stage in stages) >= 2  # the bar is drawn ten times a second
+    written = on_terminal("report", "five.coterie", *VIEWS, "-o", "terminal.html", "--verbose", cwd=folder)
+    for stage in ("labels", "sample", "clusters", "map", "page"):
+        assert stage in written
+
+
+def test_the_demo_writes_a_report_and_opens_it(tmp_path):
+    browser = tmp_path / "browser.sh"
+    browser.write_text(f"#!/bin/sh\necho \"$1\" > '{tmp_path}/opened'\n")
+    browser.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "coterie", "demo", "--open"],
+        cwd=tmp_path,
+        env={**os.environ, "BROWSER": str(browser)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "coterie-demo.html"
+    assert "Handwritten digits" in page.read_text()
+    assert page.resolve().as_uri() in "".join(done.stdout.split())
+    assert "coterie demo --open" in done.stdout
+    assert (tmp_path / "opened").read_text().strip() == page.resolve().as_uri()
