@@ -41,8 +41,8 @@ from coterie.settings import CANDIDATES, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
-# Where clusters replicate less than DOUBTFUL, the directions that views share are tried; they are taken if their
-# clusters replicate better by CLEARLY_STEADIER.
+# Where clusters replicate less than DOUBTFUL, and views agree with them less than that, the directions that views share
+# are tried; they are taken if their clusters replicate better by CLEARLY_STEADIER.
 DOUBTFUL = 0.6
 CLEARLY_STEADIER = 0.1
 
@@ -151,7 +151,7 @@ def fit_views(
         with progress.stage("pilot"):
             sample = pilot(sample, settings, rng)
     tried = [fit_graphs(join(views, sample, settings, placement, rng, progress), settings, rng, progress)]
-    if not piloted and settings.may_share and is_doubtful(tried[0].stability):
+    if not piloted and settings.may_share and is_doubtful(tried[0]):
         shared = share_directions(sample, settings, rng, progress)
         if shared is not None:
             tried.append(fit_graphs(join(views, shared, settings, placement, rng, progress), settings, rng, progress))
@@ -210,9 +210,9 @@ def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.G
         return measure_stability(unguided, labels, graphs, choice.candidate.view, choice.rounds, k, rng).overall
 
 
-def is_doubtful(stability: Stability | None) -> bool:
-    """Whether clusters replicate so little that another way is worth a try."""
-    return stability is not None and stability.overall < DOUBTFUL
+def is_doubtful(found: GraphFit) -> bool:
+    """Whether clusters replicate so little, and views agree with them so little, that another way is worth a try."""
+    return found.stability is not None and found.stability.overall < DOUBTFUL and found.cut.agreement < DOUBTFUL
 
 
 def steadiest(tried: Sequence[GraphFit]) -> GraphFit:

@@ -61,6 +61,11 @@ def test_the_first_candidate_stays_unless_another_leads_clearly():
     assert choose([first, close, far]) is far
 
 
+def test_separate_clusters_are_for_the_last_candidate():
+    first, last = (Candidate("any", agreement, None, None) for agreement in (1.0, 0.995))
+    assert choose([first, last]) is last
+
+
 @pytest.mark.parametrize(
     ("sizes", "columns"),
     [

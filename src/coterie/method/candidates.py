@@ -27,6 +27,9 @@ from coterie.rows import Rows
 # A later candidate is taken only if its agreement exceeds the first one's by this: other landmarks change it as much.
 CLEAR_LEAD = 0.005
 
+# Agreement beyond which clusters hardly touch.
+SEPARATE = 0.99
+
 # Rows that k-means runs on, and its starts besides that of cluster-QR.
 CUT_ROWS = 5000
 CUT_STARTS = 3
@@ -85,7 +88,12 @@ def judge(
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the first candidate, unless another agrees clearly better with the views."""
+    """Return the first candidate, unless another agrees clearly better with the views.
+
+    Where all of them agree nearly perfectly, clusters are separate, and the last one is made for those.
+    """
+    if min(candidate.agreement for candidate in candidates) > SEPARATE:
+        return candidates[-1]
     best = max(candidates, key=lambda candidate: candidate.agreement)
     return best if best.agreement > candidates[0].agreement + CLEAR_LEAD else candidates[0]
 
