@@ -41,9 +41,10 @@ from coterie.settings import CANDIDATES, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
-# Where clusters replicate less than DOUBTFUL, and views agree with them less than that, the directions that views share
-# are tried; they are taken if their clusters replicate better by CLEARLY_STEADIER.
-DOUBTFUL = 0.6
+# Where clusters replicate less than STEADY, and views' neighbours predict them less than PREDICTED, the directions that
+# views share are tried; they are taken if their clusters replicate better by CLEARLY_STEADIER.
+STEADY = 0.6
+PREDICTED = 0.6
 CLEARLY_STEADIER = 0.1
 
 # From this many rows on, a sample of them tells whether the directions that views share are better.
@@ -189,7 +190,7 @@ def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) 
     Where rows are many, it is found out beforehand, so that all rows are joined once.
     """
     own = pilot_stability(sample, settings, rng)
-    if own >= DOUBTFUL:
+    if own >= STEADY:
         return sample
     shared = share_directions(sample, settings, rng, Progress(verbose=False))
     if shared is None or pilot_stability(shared, settings, rng) <= own + CLEARLY_STEADIER:
@@ -212,7 +213,7 @@ def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.G
 
 def is_doubtful(found: GraphFit) -> bool:
     """Whether clusters replicate so little, and views agree with them so little, that another way is worth a try."""
-    return found.stability is not None and found.stability.overall < DOUBTFUL and found.cut.agreement < DOUBTFUL
+    return found.stability is not None and found.stability.overall < STEADY and found.cut.agreement < PREDICTED
 
 
 def steadiest(tried: Sequence[GraphFit]) -> GraphFit:
