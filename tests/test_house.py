@@ -15,7 +15,7 @@ ROOMS = (
     ("cli", "__main__", "bench", "tl", "report", "plot", "saving"),
     ("peers",),
     ("estimator",),
-    ("fitting", "settings", "model", "model_file", "placement"),
+    ("fitting", "settings", "model", "model_file", "placement", "jobs"),
     ("method",),
     ("views",),
     ("rows",),

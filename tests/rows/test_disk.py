@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ import pytest
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.method.graphs import Block
-from coterie.rows.blocks import read_value, write_value
+from coterie.rows.block_files import read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
-from coterie.rows.work_folder import WorkFolder, open_work_folder
+from coterie.rows.work_folder import FOLDER, WorkFolder, open_work_folder
 
 FITTED = ("labels_", "confidence_", "embedding_", "cluster_centers_", "medoid_indices_", "landmark_indices_")
 
@@ -81,7 +82,7 @@ def test_replaced_blocks_are_given_up(tmp_path, rng):
     rows = DiskRows(list(rng.standard_normal((4, 10, 2))), n_rows=40, n_threads=2, folder=folder).map(np.square)
     assert len(list((tmp_path / "step_0001").iterdir())) == 5
     rows.replace(np.sqrt)
-    assert [path.name for path in (tmp_path / "step_0001").iterdir()] == ["whole"]
+    assert sorted(path.name for path in (tmp_path / "step_0001").iterdir()) == ["consumed", "whole"]
     assert len(list((tmp_path / "step_0002").iterdir())) == 5
 
 
@@ -113,25 +114,21 @@ def test_the_number_of_clusters_is_found_in_files_too(tmp_path, views):
 @pytest.mark.parametrize("stop_after", [1, 3, 7, 12, 20, 40])
 def test_a_job_that_failed_is_resumed(tmp_path, views, in_memory, monkeypatch, stop_after):
     """Whatever has been written when a job ends, the next call goes on from there."""
-    import coterie.rows.disk as disk
-    import coterie.rows.work_folder as work_folder
-
     writes = 0
-    write_result = work_folder.write_result
+    write = WorkFolder.write
 
-    def write_or_stop(path, value):
+    def write_or_stop(self, *arguments):
         nonlocal writes
         writes += 1
         if writes > stop_after:
             raise KeyboardInterrupt
-        write_result(path, value)
+        write(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "write_result", write_or_stop)
-        patch.setattr(work_folder, "write_result", write_or_stop)
+        patch.setattr(WorkFolder, "write", write_or_stop)
         with pytest.raises(KeyboardInterrupt):
             model(work_dir=tmp_path).fit(views)
-    assert (tmp_path / "job.json").exists()
+    assert (tmp_path / FOLDER / "job.json").exists()
     assert_same_fit(model(work_dir=tmp_path, n_jobs=1).fit(views), in_memory)
 
 
@@ -209,11 +206,38 @@ def test_another_job_is_not_mixed_in(tmp_path, views, change, culprit):
     model(work_dir=tmp_path, verbose=0, n_jobs=1).fit(views)
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path, views):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds other files, 'thesis.tex' among them"):
+def everything_in(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_users_own_files_survive(tmp_path, views, in_memory):
+    """Whatever their names are, beside the job's folder and inside of it."""
+    own = ("thesis.tex", "step_0001", "step_0002/000000", "lock", "job.json.unfinished", "coterie-job.txt")
+    for name in own:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("years of work")
+    before = everything_in(tmp_path)
+    leave_unfinished(tmp_path, views)
+    for name in ("notes", "step_notes", "step_0001/notes"):
+        (tmp_path / FOLDER / name).write_text("years of work")
+        before[Path(FOLDER) / name] = b"years of work"
+    assert_same_fit(model(work_dir=tmp_path).fit(views), in_memory)
+    found = everything_in(tmp_path)
+    assert before.items() <= found.items()
+    assert {path.name for path in found if path not in before} == {"made-by-coterie", "lock"}  # it is still ours
+    assert_same_fit(model(work_dir=tmp_path).fit(views), in_memory)
+    assert before.items() <= everything_in(tmp_path).items()
+
+
+@pytest.mark.parametrize("content", ['{"name": "backup"}', "[1, 2]", "not JSON", ""])
+@pytest.mark.parametrize("where", ["", FOLDER])
+def test_a_foreign_job_is_refused_in_words(tmp_path, views, where, content):
+    (tmp_path / where).mkdir(exist_ok=True)
+    (tmp_path / where / "job.json").write_text(content)
+    before = everything_in(tmp_path)
+    with pytest.raises(ValueError, match=r"job\.json.* Name another"):
         model(work_dir=tmp_path).fit(views)
-    assert [path.name for path in tmp_path.iterdir() if path.name != "lock"] == ["thesis.tex"]
+    assert everything_in(tmp_path) == before
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path, views):

@@ -369,7 +369,7 @@ class FileTable:
         store = MatchedStore(
             where=self.where, shape=shape, dtype=dtype, columns=self.columns, table=self, rows=np.asarray(rows)
         )
-        return FileTable(self.name, store)
+        return FileTable(self.name, store, files=self.files)
 
     def __len__(self) -> int:
         return self.shape[0]
