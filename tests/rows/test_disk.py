@@ -17,6 +17,7 @@ from coterie.rows.block_files import read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.work_folder import FOLDER, WorkFolder, open_work_folder
+from coterie.views import as_views
 
 FITTED = ("labels_", "confidence_", "embedding_", "cluster_centers_", "medoid_indices_", "landmark_indices_")
 
@@ -294,6 +295,64 @@ def test_a_map_shows_what_it_shows(files, views):
     changed[:] = np.random.default_rng(0).permutation(changed)
     found = model().fit([changed, views[1]])
     np.testing.assert_array_equal(found.labels_, model().fit([np.array(changed), views[1]]).labels_)
+
+
+def read_as_map(path):
+    """A map, and the table that a fit would read from it."""
+    mapped = np.load(path, mmap_mode="r")
+    return mapped, as_views([mapped])[0].data
+
+
+def test_an_open_map_is_read_whatever_became_of_its_path(files, views):
+    """Its file is removed, replaced by another of the same size, and replaced before the map becomes a view."""
+    mapped, table = read_as_map(files[0])
+    other = views[0][::-1].copy()
+    np.save(files[0].with_name("other.npy"), other)
+    files[0].unlink()
+    np.testing.assert_array_equal(table[100:300], views[0][100:300])
+    files[0].with_name("other.npy").rename(files[0])
+    np.testing.assert_array_equal(table[1000:], views[0][1000:])
+    late = as_views([mapped])[0].data
+    np.testing.assert_array_equal(late[np.array([3, 900, 1499])], views[0][[3, 900, 1499]])
+    np.testing.assert_array_equal(as_views([mapped[200:700]])[0].data[:], views[0][200:700])
+
+
+def test_a_map_does_not_fill_the_memory(tmp_path):
+    """Pages that were read are given back, as the kernel counts them."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the kernel does not tell")
+    np.save(tmp_path / "large.npy", np.ones((40_000, 250)))  # 80 MB
+    mapped, table = read_as_map(tmp_path / "large.npy")
+
+    def mapped_kb():
+        found, inside = 0, False
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            inside = line.endswith("large.npy") or (inside and not line[:1].isdigit())
+            found += int(line.split()[1]) if inside and line.startswith("Rss:") else 0
+        return found
+
+    assert sum(table[start : start + 2000].sum() for start in range(0, 40_000, 2000)) == mapped.size
+    assert mapped_kb() < 2000
+    assert mapped.sum() == mapped.size
+    assert mapped_kb() > 70_000  # as it would have been
+
+
+def test_a_map_whose_file_was_cut_is_refused(files):
+    """Reading it would end the process."""
+    _, table = read_as_map(files[0])
+    os.truncate(files[0], 5000)
+    with pytest.raises(ValueError, match=r"view0.npy was cut to 5000 bytes while it was mapped"):
+        table[1000:]
+
+
+def test_a_file_that_was_replaced_is_refused(files, views):
+    """Half of the rows would be those of another file."""
+    table = as_views([files[0]])[0].data
+    table[:10]
+    np.save(files[0].with_name("other.npy"), views[0][::-1])
+    files[0].with_name("other.npy").rename(files[0])
+    with pytest.raises(ValueError, match=r"view0.npy was changed or replaced while it was read. Open it again."):
+        table[10:]
 
 
 def test_rows_of_nan_in_files_lack_the_view(tmp_path, views, rng):

@@ -23,6 +23,7 @@ from coterie.formats.tables import (
     check_dtype,
     check_shape,
     csr_parts_of,
+    file_version,
     listed,
     place,
 )
@@ -200,7 +201,10 @@ def array_store(path: Path, where: str, header: Header, begin: int | None, array
     if begin is None or (header.fortran and min(shape) > 1):
         return ArrayStore(where=where, shape=shape, dtype=dtype, array=array)
     offset = begin + header.offset
-    return RawStore(where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset)
+    version = file_version(path.stat())
+    return RawStore(
+        where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset, version=version
+    )
 
 
 def csr_store(path: Path, where: str, keys: list[str]) -> Store:
