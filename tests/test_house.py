@@ -23,7 +23,7 @@ ROOMS = (
     ("arrays",),
     ("formats",),
     ("datasets", "features", "metrics"),
-    ("validation", "threads", "progress", "files", "lazy"),
+    ("validation", "threads", "progress", "files", "lazy", "waiting"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}
 
