@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coterie import GuidedCoTraining
+from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import make_views
 from coterie.method.graphs import Block
 from coterie.rows.block_files import read_value, write_value
@@ -28,7 +28,7 @@ def views():
 
 
 def model(**settings):
-    return GuidedCoTraining(4, block_size=200, store_embedding=True, **{"random_state": 3, **settings})
+    return GuidedCoTraining(4, block_size=200, **{"store_embedding": True, "random_state": 3, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_a_job_that_failed_is_resumed(tmp_path, views, in_memory, monkeypatch, s
 JOB = """
 import sys
 import numpy as np
-from coterie import GuidedCoTraining
+from coterie import GuidedCoTraining, suggest_k
 views = [np.load(path, mmap_mode="r") for path in sys.argv[2:4]]
 model = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5, work_dir=sys.argv[1])
 np.save(sys.argv[4], model.fit(views).labels_)
@@ -205,6 +205,13 @@ def test_another_job_is_not_mixed_in(tmp_path, views, change, culprit):
     with pytest.raises(ValueError, match=r"view 'view0' is .* fingerprint"):
         model(work_dir=tmp_path).fit([views[0] + 1, *views[1:]])
     model(work_dir=tmp_path, verbose=0, n_jobs=1).fit(views)
+
+
+def test_a_suggestion_does_not_resume_a_fit(tmp_path, views):
+    """Both begin with the same graphs, and then take other rows."""
+    leave_unfinished(tmp_path, views, store_embedding=False)
+    with pytest.raises(ValueError, match="there task is None, here it is 'suggest_k'"):
+        suggest_k(views, k_max=4, work_dir=tmp_path, block_size=200, random_state=3)
 
 
 def everything_in(folder):
