@@ -268,8 +268,9 @@ def run_checkpoints(numbers, seed):
                     numbers.remove(at)
         except EOFError:
             pass
-        process.kill()
-        process.join()
+        finally:
+            process.kill()
+            process.join()
         if numbers and at in numbers:
             yield at, "?", f"crash or hang, exit code {process.exitcode}", 0
             numbers.remove(at)
