@@ -39,12 +39,12 @@ def row(words: str, lines: Lines) -> tuple[str, ...]:
     Examples
     --------
     >>> row("odd fits", [{"cases": 3, "outcomes": {"fitted": 2, "refused in fit": 1}, "failures": []}])
-    ('odd fits', '3', '2 fitted, 1 refused', '0')
+    ('odd fits', '3', '2 fitted; 1 refused', '0')
     """
     outcomes: Counter[str] = Counter()
     for line in lines:
         for name, count in line["outcomes"].items():
             outcomes["refused" if name.startswith("refused") else name] += count
     bad = sum(len(line.get("findings", line.get("failures", ()))) for line in lines)
-    counts = ", ".join(f"{count:,} {name}" for name, count in outcomes.most_common())
+    counts = "; ".join(f"{count:,} {name}" for name, count in outcomes.most_common())
     return words, f"{sum(line['cases'] for line in lines):,}", counts, f"{bad:,}"
