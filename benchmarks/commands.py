@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.campaign_table import campaign_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
@@ -53,6 +54,7 @@ Quick = Annotated[
 
 RESULTS = Path("benchmarks/results")
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
+CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
 
 
 @app.command()
@@ -255,7 +257,7 @@ def tables(
     results: Results = RESULTS,
     write: Annotated[
         list[Path] | None,
-        typer.Option(help="Files whose tables to rewrite. Default: README.md and docs/*.md."),
+        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and docs/*.md."),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -268,7 +270,7 @@ def tables(
 
     Examples:
 
-    * `python -m benchmarks tables` rewrites README.md and docs/*.md.
+    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and docs/*.md.
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
@@ -290,10 +292,15 @@ def tables(
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)
+    campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
+    if any(campaigns):
+        found["campaigns"] = campaign_table(*campaigns)
     if not found:
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
-    targets = write or [path for path in [Path("README.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()]
+    targets = write or [
+        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()
+    ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():
         if latex is not None:

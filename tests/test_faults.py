@@ -183,3 +183,74 @@ def test_out_of_memory(rows, tmp_path):
     assert "allocate" in said or "memory" in said
     assert len(said.splitlines()) == 1
     assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"], ["demo", "--json"]])
+def test_a_reader_that_leaves_ends_the_command_quietly(arguments):
+    """As SIGPIPE ends other tools, by the same exit code and without a word."""
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as out:
+        done = subprocess.run([*COTERIE, *arguments], stdout=out, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 141
+    assert done.stderr == "" or arguments[0] == "demo"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_nobody_reads_the_errors(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as err:
+        done = subprocess.run([*COTERIE, "fit", str(tmp_path / "none.npy")], stdout=subprocess.PIPE, stderr=err)
+    assert (done.returncode, done.stdout) == (141, b"")
+
+
+def test_files_are_whole_though_nobody_reads_the_result(rows, tmp_path):
+    out = tmp_path / "out.csv"
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as closed:
+        done = subprocess.run([*COTERIE, "fit", rows, *QUICK, "--json", "--labels", out], stdout=closed)
+    assert done.returncode == 141
+    assert len(pd.read_csv(out)) == N
+    assert files_in(tmp_path) == ["out.csv"]
+
+
+# A fit whose rows are spilled, and which goes on for long.
+SPILLED = """
+import signal, sys
+import numpy as np
+from coterie import GuidedCoTraining
+how = sys.argv[1]
+if how == "own handler":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+settings = dict(n_landmarks=30, n_neighbors=5, max_iter=100_000, tol=0, random_state=0)
+if how == "finished":
+    before = signal.getsignal(signal.SIGTERM)
+    settings["max_iter"] = 2
+model = GuidedCoTraining(4, memory_limit="1GB", **settings)
+rows = np.random.default_rng(0).standard_normal((20_000, 6))
+model.fit(rows)
+assert signal.getsignal(signal.SIGTERM) is before
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("plain", -signal.SIGTERM), ("hangup", -signal.SIGHUP), ("own handler", 7)])
+def test_a_signal_that_ends_a_fit_leaves_no_spilled_rows(tmp_path, how, code):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", SPILLED, how]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not list(tmp_path.glob("coterie-*/step_0003*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP if how == "hangup" else signal.SIGTERM)
+        _, said = process.communicate()
+    assert process.returncode == code, said
+    assert files_in(tmp_path) == []
+
+
+def test_handlers_of_signals_are_put_back(tmp_path):
+    command = [sys.executable, "-c", SPILLED, "finished"]
+    done = subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert files_in(tmp_path) == []

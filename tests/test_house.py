@@ -15,7 +15,7 @@ ROOMS = (
     ("cli", "__main__", "tl", "report", "plot", "saving"),
     ("peers",),
     ("estimator",),
-    ("fitting", "joining", "settings", "model", "model_file", "placement"),
+    ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs"),
     ("method",),
     ("views",),
     ("rows",),
@@ -23,7 +23,7 @@ ROOMS = (
     ("arrays",),
     ("datasets",),
     ("formats", "features", "metrics"),
-    ("validation", "threads", "progress", "files", "lazy"),
+    ("validation", "threads", "progress", "files", "lazy", "waiting"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}
 

@@ -120,7 +120,7 @@ def measure_kills(folder, n_rows, n_kills):
             process.send_signal(signal.SIGKILL)
             process.wait()
         kills += 1
-        steps = sorted(path.name for path in (folder / "work").glob("step_*"))
+        steps = sorted(path.name for path in (folder / "work").glob("*/step_*"))
         taken_up = fit(folder, "files", n_rows, work_dir=folder / "work", out=folder / "killed.labels.npy")
         same = bool((np.load(folder / "killed.labels.npy") == expected).all())
         lines.append({"after": round(wait, 2), "steps": len(steps), "left": taken_up["seconds"], "same": same})

@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 from scipy import sparse
 
 from coterie.kernels import is_tensor, kernels_of
+from coterie.waiting import computed_collection
 
 Thing = TypeVar("Thing")
 
@@ -111,7 +112,7 @@ def to_host(thing: Thing) -> Thing:
     def move(array: Any) -> Any:
         if is_tensor(array):
             return array.cpu().numpy()
-        return array.compute() if is_dask(array) else array
+        return computed_collection(array) if is_dask(array) else array
 
     return map_arrays(thing, move)
 

@@ -114,8 +114,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         take more, it is kept in files. None: everything is kept in memory.
     work_dir : str or Path, default=None
         Folder in which the fit keeps what it has done, so that it can be stopped or killed and resumed by the same
-        call: the labels are the same to the last bit. It is empty again when the fit is done. None: a fit that is
-        stopped is lost, and files that ``memory_limit`` needs are among the system's temporary files.
+        call: the labels are the same to the last bit. Its files are in ``coterie-job`` there, which is removed when
+        the fit is done; other files are left alone. None: a fit that is stopped is lost, and files that
+        ``memory_limit`` needs are among the system's temporary files.
     block_size : int, default=None
         Rows per block of work. None chooses by the number of rows.
     n_jobs : int, default=-1
@@ -537,7 +538,8 @@ def suggest_k(
     owner, parameters = type(model).__name__, model.get_params(deep=False)
     check_parameters(owner, parameters)
     settled = settle(owner, parameters, data)
-    with one_thread_per_block(), placement_of(owner, parameters, data) as (placement, rng):
+    job = {**parameters, "task": "suggest_k"}  # not to be mixed up with an unfinished fit
+    with one_thread_per_block(), placement_of(owner, job, data) as (placement, rng):
         progress = Progress(verbose=False)
         sample = prepare_sample(data, settled, rng, progress)
         graphs = join(data, sample, settled, placement, rng, progress)

@@ -6,37 +6,30 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from zlib import crc32
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
-from coterie import __version__
 from coterie.arrays import device_of, to_host
+from coterie.jobs import identify_job
 from coterie.rows import Rows
 from coterie.rows.dask import DaskRows
 from coterie.rows.devices import check_device, free_gpu_memory, in_kind_of
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
 from coterie.rows.partitions import DaskTable, in_rows, partitions
+from coterie.rows.spilling import spill_folder
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
 from coterie.rows.work_folder import WorkFolder, open_work_folder
 from coterie.validation import check_bytes, refuse
 from coterie.views import RowRange, View, Views
 
-# Parameters that may differ when a fit is resumed: the labels do not depend on them.
-FREE_TO_CHANGE = ("n_jobs", "verbose", "memory_limit", "work_dir")
-
 BLOCK_ROWS = 8192
 DEVICE_BLOCK_ROWS = 2**20
 STREAMED_BYTES = 2**29
-FINGERPRINT_ROWS = 64
 
 # What a fit takes whatever the rows are: Python and its libraries, samples, sums, and the blocks being worked on.
 RESERVED_BYTES = 10**9
@@ -69,7 +62,7 @@ class Placement:
         if folder is None:
             if not self._must_spill(views.n_rows, kept_bytes):
                 return raw_rows(views, replace(plan, block_size=size))
-            folder = WorkFolder(Path(self.stack.enter_context(TemporaryDirectory(prefix="coterie-"))))
+            folder = WorkFolder(self.stack.enter_context(spill_folder()))
         return DiskRows(row_ranges(views, size), n_rows=views.n_rows, n_threads=plan.n_threads, folder=folder)
 
     def _must_spill(self, n_rows: int, kept_bytes: int) -> bool:
@@ -265,34 +258,3 @@ def explain_memory(views: Views) -> Iterator[None]:
         "What is kept takes 6 bytes a neighbour, graph and row: pass fewer n_neighbors, or fewer graphs "
         '(concatenation=False). Rows in host memory (device="cuda") come to the card one block at a time.'
     )
-
-
-def identify_job(parameters: Mapping[str, Any], views: Views) -> dict[str, Any]:
-    """Return what must be the same for a job to be resumed, as plain data: parameters and fingerprints of the views."""
-    same = {name: value for name, value in parameters.items() if name not in FREE_TO_CHANGE}
-    if not isinstance(parameters["random_state"], Integral):
-        del same["random_state"]  # the work folder holds the seed that was drawn
-    job: dict[str, Any] = {name: as_text(value) for name, value in {"coterie": __version__, **same}.items()}
-    job["number of rows"] = views.n_rows
-    for view in views:
-        job[f"view {view.name!r}"] = (
-            f"{view.n_columns} columns of {view.data.dtype}, fingerprint {fingerprint(view):08x}"
-        )
-    return job
-
-
-def as_text(value: Any) -> str:
-    """Return a parameter's value as text; a long one is cut and gets a checksum."""
-    words = np.array2string(value, threshold=10**6) if isinstance(value, np.ndarray) else repr(value)
-    return words if len(words) < 200 else f"{words[:40]}... ({crc32(words.encode()):08x})"
-
-
-def fingerprint(view: View) -> int:
-    """Return a checksum of some rows, and of when their files were written."""
-    rows = np.unique(np.linspace(0, view.n_rows - 1, FINGERPRINT_ROWS).astype(np.int64))
-    data = view.read(rows).data
-    parts = [data.data, data.indices] if sparse.issparse(data) else [to_host(data)]
-    found = crc32(repr(getattr(view.data, "written", None)).encode())
-    for part in parts:
-        found = crc32(np.ascontiguousarray(part).tobytes(), found)
-    return found

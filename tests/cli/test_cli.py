@@ -904,7 +904,7 @@ def test_a_stopped_job_goes_on(tmp_path):
     process.communicate()
     assert process.returncode == 130
     assert not (tmp_path / "out.npy").exists()
-    steps = len(list((tmp_path / "job").glob("step_*")))
+    steps = len(list((tmp_path / "job").glob("*/step_*")))
     assert steps > 10
     again = subprocess.run([*job, "--jobs", "1"], cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr

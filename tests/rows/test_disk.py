@@ -5,17 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from coterie import GuidedCoTraining
+from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import make_views
 from coterie.method.graphs import Block
-from coterie.rows.blocks import read_value, write_value
+from coterie.rows.block_files import read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
-from coterie.rows.work_folder import WorkFolder, open_work_folder
+from coterie.rows.work_folder import FOLDER, WorkFolder, open_work_folder
+from coterie.views import as_views
 
 FITTED = ("labels_", "confidence_", "embedding_", "cluster_centers_", "medoid_indices_", "landmark_indices_")
 
@@ -26,7 +28,7 @@ def views():
 
 
 def model(**settings):
-    return GuidedCoTraining(4, block_size=200, store_embedding=True, **{"random_state": 3, **settings})
+    return GuidedCoTraining(4, block_size=200, **{"store_embedding": True, "random_state": 3, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_replaced_blocks_are_given_up(tmp_path, rng):
     rows = DiskRows(list(rng.standard_normal((4, 10, 2))), n_rows=40, n_threads=2, folder=folder).map(np.square)
     assert len(list((tmp_path / "step_0001").iterdir())) == 5
     rows.replace(np.sqrt)
-    assert [path.name for path in (tmp_path / "step_0001").iterdir()] == ["whole"]
+    assert sorted(path.name for path in (tmp_path / "step_0001").iterdir()) == ["consumed", "whole"]
     assert len(list((tmp_path / "step_0002").iterdir())) == 5
 
 
@@ -113,32 +115,28 @@ def test_the_number_of_clusters_is_found_in_files_too(tmp_path, views):
 @pytest.mark.parametrize("stop_after", [1, 3, 7, 12, 20, 40])
 def test_a_job_that_failed_is_resumed(tmp_path, views, in_memory, monkeypatch, stop_after):
     """Whatever has been written when a job ends, the next call goes on from there."""
-    import coterie.rows.disk as disk
-    import coterie.rows.work_folder as work_folder
-
     writes = 0
-    write_result = work_folder.write_result
+    write = WorkFolder.write
 
-    def write_or_stop(path, value):
+    def write_or_stop(self, *arguments):
         nonlocal writes
         writes += 1
         if writes > stop_after:
             raise KeyboardInterrupt
-        write_result(path, value)
+        write(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "write_result", write_or_stop)
-        patch.setattr(work_folder, "write_result", write_or_stop)
+        patch.setattr(WorkFolder, "write", write_or_stop)
         with pytest.raises(KeyboardInterrupt):
             model(work_dir=tmp_path).fit(views)
-    assert (tmp_path / "job.json").exists()
+    assert (tmp_path / FOLDER / "job.json").exists()
     assert_same_fit(model(work_dir=tmp_path, n_jobs=1).fit(views), in_memory)
 
 
 JOB = """
 import sys
 import numpy as np
-from coterie import GuidedCoTraining
+from coterie import GuidedCoTraining, suggest_k
 views = [np.load(path, mmap_mode="r") for path in sys.argv[2:4]]
 model = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5, work_dir=sys.argv[1])
 np.save(sys.argv[4], model.fit(views).labels_)
@@ -209,11 +207,45 @@ def test_another_job_is_not_mixed_in(tmp_path, views, change, culprit):
     model(work_dir=tmp_path, verbose=0, n_jobs=1).fit(views)
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path, views):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds other files, 'thesis.tex' among them"):
+def test_a_suggestion_does_not_resume_a_fit(tmp_path, views):
+    """Both begin with the same graphs, and then take other rows."""
+    leave_unfinished(tmp_path, views, store_embedding=False)
+    with pytest.raises(ValueError, match="there task is None, here it is 'suggest_k'"):
+        suggest_k(views, k_max=4, work_dir=tmp_path, block_size=200, random_state=3)
+
+
+def everything_in(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_users_own_files_survive(tmp_path, views, in_memory):
+    """Whatever their names are, beside the job's folder and inside of it."""
+    own = ("thesis.tex", "step_0001", "step_0002/000000", "lock", "job.json.unfinished", "coterie-job.txt")
+    for name in own:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("years of work")
+    before = everything_in(tmp_path)
+    leave_unfinished(tmp_path, views)
+    for name in ("notes", "step_notes", "step_0001/notes"):
+        (tmp_path / FOLDER / name).write_text("years of work")
+        before[Path(FOLDER) / name] = b"years of work"
+    assert_same_fit(model(work_dir=tmp_path).fit(views), in_memory)
+    found = everything_in(tmp_path)
+    assert before.items() <= found.items()
+    assert {path.name for path in found if path not in before} == {"made-by-coterie", "lock"}  # it is still ours
+    assert_same_fit(model(work_dir=tmp_path).fit(views), in_memory)
+    assert before.items() <= everything_in(tmp_path).items()
+
+
+@pytest.mark.parametrize("content", ['{"name": "backup"}', "[1, 2]", "not JSON", ""])
+@pytest.mark.parametrize("where", ["", FOLDER])
+def test_a_foreign_job_is_refused_in_words(tmp_path, views, where, content):
+    (tmp_path / where).mkdir(exist_ok=True)
+    (tmp_path / where / "job.json").write_text(content)
+    before = everything_in(tmp_path)
+    with pytest.raises(ValueError, match=r"job\.json.* Name another"):
         model(work_dir=tmp_path).fit(views)
-    assert [path.name for path in tmp_path.iterdir() if path.name != "lock"] == ["thesis.tex"]
+    assert everything_in(tmp_path) == before
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path, views):
@@ -270,6 +302,64 @@ def test_a_map_shows_what_it_shows(files, views):
     changed[:] = np.random.default_rng(0).permutation(changed)
     found = model().fit([changed, views[1]])
     np.testing.assert_array_equal(found.labels_, model().fit([np.array(changed), views[1]]).labels_)
+
+
+def read_as_map(path):
+    """A map, and the table that a fit would read from it."""
+    mapped = np.load(path, mmap_mode="r")
+    return mapped, as_views([mapped])[0].data
+
+
+def test_an_open_map_is_read_whatever_became_of_its_path(files, views):
+    """Its file is removed, replaced by another of the same size, and replaced before the map becomes a view."""
+    mapped, table = read_as_map(files[0])
+    other = views[0][::-1].copy()
+    np.save(files[0].with_name("other.npy"), other)
+    files[0].unlink()
+    np.testing.assert_array_equal(table[100:300], views[0][100:300])
+    files[0].with_name("other.npy").rename(files[0])
+    np.testing.assert_array_equal(table[1000:], views[0][1000:])
+    late = as_views([mapped])[0].data
+    np.testing.assert_array_equal(late[np.array([3, 900, 1499])], views[0][[3, 900, 1499]])
+    np.testing.assert_array_equal(as_views([mapped[200:700]])[0].data[:], views[0][200:700])
+
+
+def test_a_map_does_not_fill_the_memory(tmp_path):
+    """Pages that were read are given back, as the kernel counts them."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the kernel does not tell")
+    np.save(tmp_path / "large.npy", np.ones((40_000, 250)))  # 80 MB
+    mapped, table = read_as_map(tmp_path / "large.npy")
+
+    def mapped_kb():
+        found, inside = 0, False
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            inside = line.endswith("large.npy") or (inside and not line[:1].isdigit())
+            found += int(line.split()[1]) if inside and line.startswith("Rss:") else 0
+        return found
+
+    assert sum(table[start : start + 2000].sum() for start in range(0, 40_000, 2000)) == mapped.size
+    assert mapped_kb() < 2000
+    assert mapped.sum() == mapped.size
+    assert mapped_kb() > 70_000  # as it would have been
+
+
+def test_a_map_whose_file_was_cut_is_refused(files):
+    """Reading it would end the process."""
+    _, table = read_as_map(files[0])
+    os.truncate(files[0], 5000)
+    with pytest.raises(ValueError, match=r"view0.npy was cut to 5000 bytes while it was mapped"):
+        table[1000:]
+
+
+def test_a_file_that_was_replaced_is_refused(files, views):
+    """Half of the rows would be those of another file."""
+    table = as_views([files[0]])[0].data
+    table[:10]
+    np.save(files[0].with_name("other.npy"), views[0][::-1])
+    files[0].with_name("other.npy").rename(files[0])
+    with pytest.raises(ValueError, match=r"view0.npy was changed or replaced while it was read. Open it again."):
+        table[10:]
 
 
 def test_rows_of_nan_in_files_lack_the_view(tmp_path, views, rng):

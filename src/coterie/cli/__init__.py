@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli import compare, convert, demo, describe, fit, predict, report, suggest
+from coterie.cli.pipes import watched_output
 from coterie.cli.session import Commands
 
 app = typer.Typer(
@@ -53,10 +54,11 @@ def about(
 
     * `coterie demo` needs no files at all.
 
-    Exit codes: 0 is success, 2 bad input or usage, 130 Ctrl-C, and 1 a fault of Coterie.
+    Exit codes: 0 is success, 2 bad input or usage, 130 Ctrl-C, 141 output that nobody reads, and 1 a fault of Coterie.
     """
 
 
 def main() -> None:
     """Run the command line."""
-    app()
+    with watched_output():
+        app()

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from coterie.cli.pipes import READER_LEFT
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -34,7 +36,7 @@ LONGEST = 1000  # letters of an error
 class Commands(TyperGroup):
     """The commands: whatever goes wrong in one of them is one line on standard error and an exit code.
 
-    0 is success, 1 is a fault of Coterie, 2 is bad input or usage, 130 is Ctrl-C.
+    0 is success, 1 is a fault of Coterie, 2 is bad input or usage, 130 is Ctrl-C, 141 is output that nobody reads.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -42,8 +44,10 @@ class Commands(TyperGroup):
         try:
             with plain_warnings(ctx.meta.setdefault(WARNINGS, [])):
                 return super().invoke(ctx)
-        except (BrokenPipeError, typer.Exit, typer.Abort):
-            raise  # typer's to handle: of a pipe, whoever read our output has had enough
+        except (typer.Exit, typer.Abort):
+            raise  # typer's to handle
+        except BrokenPipeError:
+            raise SystemExit(READER_LEFT) from None  # a file that we write is a pipe, whose reader has had enough
         except (Exception, KeyboardInterrupt) as error:
             if ctx.meta.get(DEBUG):
                 traceback.print_exc()

@@ -16,7 +16,7 @@ from coterie.formats.checks import check_dtype, check_shape, listed, place
 from coterie.formats.errors import FormatError
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.registry import Request, refuse_key
-from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version
 from coterie.formats.unpacking import ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
@@ -214,7 +214,10 @@ def array_store(path: Path, where: str, header: Header, begin: int | None, array
     if begin is None or (header.fortran and min(shape) > 1):
         return ArrayStore(where=where, shape=shape, dtype=dtype, array=array)
     offset = begin + header.offset
-    return RawStore(where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset)
+    version = file_version(path.stat())
+    return RawStore(
+        where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset, version=version
+    )
 
 
 def csr_store(path: Path, where: str, keys: list[str]) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -116,6 +117,11 @@ class ArrayStore(Store):
         return block.reshape(len(block), self.shape[1]).astype(self.dtype, order="C", copy=False)  # (b, d)
 
 
+def file_version(status: os.stat_result) -> tuple[int, ...]:
+    """Return what differs between a file and one that has taken its place or its contents."""
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @dataclass(frozen=True, kw_only=True)
 class RawStore(Store):
     """Rows that lie one after the other in a file; they are read and not mapped, so that memory stays free."""
@@ -123,13 +129,51 @@ class RawStore(Store):
     path: Path
     stored: np.dtype  # with the file's byte order
     offset: int  # where the first row begins
+    version: tuple[int, ...]  # of the file, when it was opened
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return the rows from start to stop."""
         width = self.shape[1]
-        offset = self.offset + start * width * self.stored.itemsize
-        values = np.fromfile(self.path, self.stored, (stop - start) * width, offset=offset)
+        with open(self.path, "rb") as file:
+            if file_version(os.fstat(file.fileno())) != self.version:
+                raise FormatError(f"{self.where} was changed or replaced while it was read. Open it again.")
+            file.seek(self.offset + start * width * self.stored.itemsize)
+            values = np.fromfile(file, self.stored, (stop - start) * width)
         return values.reshape(-1, width).astype(self.dtype, copy=False)  # (b, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapStore(Store):
+    """The rows of a memory map that is open already; pages that were read are given back, so that memory stays free.
+
+    The file is not opened again: its path may lead to another one by now, or nowhere.
+    """
+
+    array: np.ndarray  # (n, d), side by side in the map
+    pages: Any  # the map itself, an mmap.mmap
+    path: Path
+    end: int  # byte of the file at which the map ends
+    inode: int | None  # of the file at the path, if that is the map's own as far as its size tells
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from start to stop."""
+        self._refuse_cut()
+        part = self.array[start:stop]
+        block = np.array(part, dtype=self.dtype)  # (b, d)
+        if part.size and hasattr(self.pages, "madvise"):
+            page = mmap.PAGESIZE
+            first = part.ctypes.data - np.frombuffer(self.pages, np.uint8).ctypes.data
+            begin = first // page * page
+            self.pages.madvise(mmap.MADV_DONTNEED, begin, first + part.nbytes - begin)
+        return block
+
+    def _refuse_cut(self) -> None:
+        """Refuse a file that was made shorter: to read a map beyond its file's end ends the process."""
+        if self.inode is None or not self.path.exists():
+            return
+        status = self.path.stat()
+        if status.st_ino == self.inode and status.st_size < self.end:
+            raise FormatError(f"{self.where} was cut to {status.st_size} bytes while it was mapped. Map it again.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from coterie.formats.checks import check_dtype
 from coterie.formats.errors import FormatError, blaming
-from coterie.formats.stores import RawStore, Store, Table
+from coterie.formats.stores import MapStore, Store, Table
 
 
 class FileTable:
@@ -104,7 +105,7 @@ class FileTable:
         store = MatchedStore(
             where=self.where, shape=shape, dtype=dtype, columns=self.columns, table=self, rows=np.asarray(rows)
         )
-        return FileTable(self.name, store)
+        return FileTable(self.name, store, files=self.files)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -186,9 +187,12 @@ class MatchedStore(Store):
         return block
 
 
-def mapped_table(name: str, array: np.memmap, path: Path, offset: int) -> FileTable:
-    """Return the table that a memory map shows, whose first row begins at a byte of the file."""
+def mapped_table(name: str, array: np.memmap, pages: Any, path: Path) -> FileTable:
+    """Return the table that an open memory map shows."""
     dtype = check_dtype(array.dtype, str(path))
     shape = (array.shape[0], array.shape[1])
-    store = RawStore(where=str(path), shape=shape, dtype=dtype, path=path, stored=array.dtype, offset=offset)
-    return FileTable(name, store, files=[path])
+    end = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY + len(pages)
+    status = path.stat() if path.exists() else None
+    inode = status.st_ino if status is not None and status.st_size >= end else None
+    source = {"array": array, "pages": pages, "path": path, "end": end, "inode": inode}
+    return FileTable(name, MapStore(where=str(path), shape=shape, dtype=dtype, **source))

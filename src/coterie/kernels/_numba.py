@@ -11,15 +11,15 @@ Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from coterie.kernels._compiling import compiled
 from coterie.kernels._vectors import LANES, WORD_BITS, add_rows, add_square_gaps, count_bits, first_bit, within
 
 # Sums may be reordered for speed, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def level(data, center, scale, rows):
     """Write (x - center) * scale, column by column, of values of any type to ``rows``."""
     for i in range(data.shape[0]):
@@ -27,7 +27,7 @@ def level(data, center, scale, rows):
             rows[i, j] = (data[i, j] - center[j]) * scale[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def finish_distances(products, row_norms, landmark_norms):
     """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero.
 
@@ -41,7 +41,7 @@ def finish_distances(products, row_norms, landmark_norms):
             products[i, j] = max((row_norms[i] - product) + (landmark_norms[j] - product), zero)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def impute_distances(distances, likeness, total):
     """Write squared distances over all views to ``total`` (b x p).
 
@@ -73,7 +73,7 @@ BISECTIONS = 60
 TINY = 1e-30
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def count_within(values, bound):
     """Return how many values are at most ``bound``."""
     count = np.int32(0)
@@ -82,7 +82,7 @@ def count_within(values, bound):
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def bound_of_smallest(values, q, guess):
     """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting.
 
@@ -107,7 +107,7 @@ FOLDS = 8
 GROUPS_PER_NEIGHBOUR = 3
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def fold(values, n_groups, least):
     """Write the least value of every group to ``least``, followed by the values that are in no group.
 
@@ -129,7 +129,7 @@ MOST_CANDIDATES = 8 * LANES
 USUAL_BITS = 4
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def smallest(distances, scales, indices, values):
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
@@ -176,7 +176,7 @@ def smallest(distances, scales, indices, values):
             start += scale
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def add_views(distances, i, total):
     """Write the sum of row i over two views or more to ``total``."""
     for j in range(total.shape[0]):
@@ -186,7 +186,7 @@ def add_views(distances, i, total):
             total[j] += distances[v, i, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def find_within(row, bound, near):
     """Write the numbers of the values within ``bound`` to ``near``, ascending, and return how many there are."""
     p = row.shape[0]
@@ -203,7 +203,7 @@ def find_within(row, bound, near):
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def write_bits(word, start, near, found):
     """Write the numbers of a word's set bits, counted from ``start``, to ``near[found:]``; return the new count."""
     left, at = word, found
@@ -218,7 +218,7 @@ def write_bits(word, start, near, found):
     return found + np.int64(count_bits(word))
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def rank_candidates(row, near, n_near, able, ranks):
     """Write the candidates' distances to ``able``, and how many come before each of them to ``ranks``.
 
@@ -242,7 +242,7 @@ def rank_candidates(row, near, n_near, able, ranks):
                 ranks[c] += np.int32(able[t] == able[c])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def first_candidates(row, near, n_near, q):
     """Keep the q nearest candidates, in their order, and return their number."""
     order = np.empty(q, dtype=np.int32)  # positions in ``near``, ascending by distance
@@ -260,7 +260,7 @@ def first_candidates(row, near, n_near, q):
     return q
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sort_neighbours(indices, weights):
     """Sort each row's neighbours by landmark, in place: sums over them then run through memory in order."""
     for i in range(indices.shape[0]):
@@ -272,7 +272,7 @@ def sort_neighbours(indices, weights):
             indices[i, at], weights[i, at] = index, weight
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gaussian_exponents(squares, bounds, bandwidths):
     """Turn squared distances d^2 into -d^2 / 2 sigma^2 of the paper's Eq. (1), in place.
 
@@ -297,7 +297,7 @@ def gaussian_exponents(squares, bounds, bandwidths):
                 own[t] = 0.0 if excess == 0 else excess * slope if np.isfinite(own[t]) else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def unit_sums(weights, bounds):
     """Make every row's weights sum to one in each graph, in place; a row of zeros, which lacks the view, stays."""
     for i in range(weights.shape[0]):
@@ -310,7 +310,7 @@ def unit_sums(weights, bounds):
                     weights[i, s] /= total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gram(indices, weights, total):
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
     for i in range(indices.shape[0]):
@@ -324,7 +324,7 @@ def gram(indices, weights, total):
                 row[indices[i, t]] += weight * weights[i, t]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def fill_symmetric(triangle, whole):
     """Write a lower triangle, stored row by row, to both halves of a matrix."""
     at = 0
@@ -334,7 +334,7 @@ def fill_symmetric(triangle, whole):
             at += 1
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def project(indices, weights, bounds, bases, unit, stacked):
     """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
 
@@ -353,7 +353,7 @@ def project(indices, weights, bounds, bases, unit, stacked):
                 stacked[i, g * r + t] = row[t] * scale
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def inverse_length(row):
     """Return one over a row's length; 1 for a row of zeros."""
     square = 0.0
@@ -362,7 +362,7 @@ def inverse_length(row):
     return row.dtype.type(1 / np.sqrt(square) if square > 0 else 1.0)
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def add_powers(rows, squares, fourths):
     """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
     for i in range(rows.shape[0]):
@@ -372,7 +372,7 @@ def add_powers(rows, squares, fourths):
             fourths[c] += square * square
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def known_graphs(weights, bounds, known):
     """Write 1 to ``known`` (block x G) where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     for i in range(weights.shape[0]):
@@ -384,7 +384,7 @@ def known_graphs(weights, bounds, known):
                     break
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def embed(indices, weights, bounds, merged, embedding):
     """Write u*_i = sum_g sum_j z^g_ij B^g[j] to ``embedding`` (block x k); ``merged`` is graphs x p x width."""
     n_graphs, _, width = merged.shape
@@ -398,7 +398,7 @@ def embed(indices, weights, bounds, merged, embedding):
             embedding[i, c] = row[c]
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def guide(indices, weights, bounds, embedding, anchors, guided):
     """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
 
@@ -426,7 +426,7 @@ def guide(indices, weights, bounds, embedding, anchors, guided):
                     guided[i, s] = weights[i, s]
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def unit_rows(embedding):
     """Divide every row by its length, in place; a row of zeros stays as it is."""
     for i in range(embedding.shape[0]):
@@ -439,7 +439,7 @@ def unit_rows(embedding):
                 embedding[i, c] /= length
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def assign(embedding, columns, k, labels, nearest, second):
     """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
 
@@ -463,7 +463,7 @@ def assign(embedding, columns, k, labels, nearest, second):
         second[i] = runner_up
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_groups(rows, labels, sums, counts):
     """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
     for i in range(rows.shape[0]):
@@ -472,7 +472,7 @@ def add_groups(rows, labels, sums, counts):
             sums[labels[i], c] += rows[i, c]
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@compiled(fastmath=FASTMATH)
 def distance_to_group(rows, labels, means, distances):
     """Write each row's squared distance to its own group's mean to ``distances``."""
     for i in range(rows.shape[0]):
@@ -490,7 +490,7 @@ REST = 2.0**REST_BITS
 REST_MASK = 2**REST_BITS - 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_floats(values, units, rest):
     """Add floats to exact sums."""
     for i in range(values.shape[0]):
@@ -501,7 +501,7 @@ def add_floats(values, units, rest):
         rest[i] = more & REST_MASK
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_sums(more_units, more_rest, units, rest):
     """Add exact sums to others."""
     for i in range(units.shape[0]):

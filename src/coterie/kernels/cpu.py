@@ -168,12 +168,26 @@ def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
 
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
+    check_landmark_numbers(indices, triangle_side(len(total)))
     _numba.gram(indices, weights, total)
+
+
+def triangle_side(size: int) -> int:
+    """Return the rows of a triangle that has so many numbers."""
+    return (math.isqrt(8 * size + 1) - 1) // 2
+
+
+def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
+    """Refuse neighbours beyond the landmarks: compiled loops would read and write whatever lies there in memory."""
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < n_landmarks:
+        raise IndexError(
+            f"Neighbours must be landmarks 0 to {n_landmarks - 1}. Got {indices.min()} to {indices.max()}."
+        )
 
 
 def finish_gram(total: np.ndarray) -> np.ndarray:
     """Return the whole symmetric matrix of sums."""
-    p = (math.isqrt(8 * len(total) + 1) - 1) // 2
+    p = triangle_side(len(total))
     whole = np.empty((p, p))
     _numba.fill_symmetric(total, whole)
     return whole  # (p, p)
@@ -184,6 +198,7 @@ def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases:
     n_graphs, _, r = bases.shape
     stacked = np.empty((len(indices), n_graphs * r), dtype=bases.dtype)
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
+    check_landmark_numbers(indices, bases.shape[1])
     _numba.project(indices, weights, bounds, widened(bases), unit, stacked)
     return stacked
 
@@ -192,6 +207,7 @@ def embed(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, rotation: np.ndarray | None
 ) -> np.ndarray:
     """Return u*_i = sum_g e^g_i R^g, each e^g_i of length one; without ``rotation`` sum_g sum_j z^g_ij B^g[j]."""
+    check_landmark_numbers(indices, bases.shape[1])
     indices, weights, wide = np.ascontiguousarray(indices), np.ascontiguousarray(weights), widened(bases)
     if rotation is None:
         rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
@@ -237,6 +253,7 @@ def guide(
     """Return Z <- A* (Hadamard) Z, rows of each graph summing to one again, with A*_ij = u*_i . anchor_j."""
     guided = np.empty_like(weights)
     embedding = embed(indices, weights, bounds, bases, rotation)  # (b, k)
+    check_landmark_numbers(indices, len(anchors))
     _numba.guide(indices, weights, bounds, embedding, widened(anchors), guided)
     return guided
 

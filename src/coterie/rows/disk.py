@@ -10,22 +10,78 @@ from typing import Any
 import numpy as np
 
 from coterie.progress import counted
+from coterie.rows.block_files import DamagedFileError
 from coterie.rows.blocks import take_from
 from coterie.rows.memory import MemoryRows, composed, sum_runs
-from coterie.rows.work_folder import WorkFolder, read_result, write_result
+from coterie.rows.work_folder import WorkFolder
 from coterie.threads import in_order
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass over blocks whose results are in files, and what these were computed from.
+
+    A block that is damaged is computed again: from the step before, or, where that was consumed, from the one before
+    it, and so on up to the raw rows.
+    """
+
+    folder: WorkFolder
+    path: Path
+    function: Callable[[Any], Any]
+    source: Step | Sequence[Any]  # the step before, or the blocks that the first step is given
+
+    def path_of(self, number: int) -> Path:
+        """Return the file of a block."""
+        return self.path / f"{number:06d}"
+
+    def read(self, number: int) -> Any:
+        """Return a block from its file; one that is damaged or missing is computed again, and written."""
+        path = self.path_of(number)
+        try:
+            return self.folder.read(path)
+        except FileNotFoundError:
+            if self.is_consumed:  # it was no longer needed, until now that something after it is damaged
+                return self.compute(number)
+            self.folder.report_damage(path, "it is missing")
+        except DamagedFileError as damage:
+            self.folder.report_damage(path, str(damage))
+        block = self.compute(number)
+        self.folder.write(path, block)
+        return block
+
+    def compute(self, number: int) -> Any:
+        """Return a block computed from the nearest step before that still has it."""
+        functions, source = [self.function], self.source
+        while isinstance(source, Step):
+            try:
+                block = source.folder.read(source.path_of(number))
+                break
+            except (DamagedFileError, FileNotFoundError):
+                functions.append(source.function)
+                source = source.source
+        else:
+            block = source[number]
+        for function in reversed(functions):
+            block = function(block)
+        return block
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether blocks were removed because others replaced them."""
+        return (self.path / "consumed").exists()
 
 
 @dataclass(frozen=True)
 class StoredBlock:
     """A block in a file."""
 
-    path: Path
+    step: Step
+    number: int
 
 
 def read_block(block: Any) -> Any:
     """Return a block, from its file if it is in one."""
-    return read_result(block.path) if isinstance(block, StoredBlock) else block
+    return block.step.read(block.number) if isinstance(block, StoredBlock) else block
 
 
 class DiskRows:
@@ -35,11 +91,14 @@ class DiskRows:
     What a verb returns is written too: when a job is resumed, verbs that had finished return at once.
     """
 
-    def __init__(self, blocks: Sequence[Any], *, n_rows: int, n_threads: int, folder: WorkFolder) -> None:
+    def __init__(
+        self, blocks: Sequence[Any], *, n_rows: int, n_threads: int, folder: WorkFolder, step: Step | None = None
+    ) -> None:
         self.blocks = blocks
         self.n_rows = n_rows
         self.n_threads = n_threads
         self.folder = folder
+        self.step = step  # that the blocks are of; None: they are not in files yet
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> DiskRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
@@ -80,21 +139,26 @@ class DiskRows:
 
     def _written(self, function: Callable[[Any], Any], *, delete_old: bool) -> DiskRows:
         """Write ``function(block)`` of every block that is not written yet."""
-        step = self.folder.next_step()
-        blocks = [StoredBlock(step / f"{number:06d}") for number in range(len(self.blocks))]
-        finished = step / "whole"  # once it exists, the blocks of the step before may be deleted
+        step = Step(self.folder, self.folder.next_step(), function, self.step or self.blocks)
+        if not (step.path / "whole").exists():  # once it does, the blocks of the step before may be deleted
+            self._write(step, self.step if delete_old else None)
+        blocks = [StoredBlock(step, number) for number in range(len(self.blocks))]
+        return DiskRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads, folder=self.folder, step=step)
 
-        def write(job: tuple[Any, StoredBlock]) -> None:
-            old, new = job
-            if not new.path.exists():
-                write_result(new.path, function(read_block(old)))
-            if delete_old and isinstance(old, StoredBlock):
-                old.path.unlink(missing_ok=True)
+    def _write(self, step: Step, consumed: Step | None) -> None:
+        n_blocks = len(self.blocks)
 
-        if not finished.exists():
-            step.mkdir(exist_ok=True)
-            jobs = zip(self.blocks, blocks, strict=True)
-            for _ in counted(in_order(write, jobs, self.n_threads), len(blocks), self.n_rows):
-                pass
-            finished.touch()
-        return DiskRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads, folder=self.folder)
+        def write(number: int) -> None:
+            path = step.path_of(number)
+            if not self.folder.is_intact(path):
+                left = 1 if consumed else n_blocks - number  # replaced blocks make room for the others
+                self.folder.write(path, step.function(read_block(self.blocks[number])), left)
+            if consumed:
+                consumed.path_of(number).unlink(missing_ok=True)
+
+        step.path.mkdir(exist_ok=True)
+        if consumed:
+            (consumed.path / "consumed").touch()
+        for _ in counted(in_order(write, range(n_blocks), self.n_threads), n_blocks, self.n_rows):
+            pass
+        self.folder.finish(step.path)

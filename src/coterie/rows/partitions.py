@@ -56,9 +56,23 @@ def as_dask_table(table: Any) -> DaskTable:
     array = table if hasattr(table, "chunks") else _frame_as_array(table)
     if array.ndim == 2:
         if np.isnan(array.shape[0]):
-            array = array.compute_chunk_sizes()
+            array = with_counted_rows(array)
         array = array.rechunk({1: -1})
     return DaskTable(array)
+
+
+def with_counted_rows(array: Any) -> Any:
+    """Return an array whose chunks have unknown lengths with these known, which takes a pass over them."""
+    from dask.array import Array
+
+    count = TaskMaker("count")
+    sizes = computed([count(row_count, chunk) for chunk in array.to_delayed()[:, 0]])
+    return Array(array.dask, array.name, (tuple(sizes), *array.chunks[1:]), meta=array._meta)
+
+
+def row_count(chunk: Any) -> int:
+    """Return the rows of a chunk."""
+    return int(chunk.shape[0])
 
 
 def _frame_as_array(frame: Any) -> Any:

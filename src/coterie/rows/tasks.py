@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from coterie.waiting import current_client, gathered
+
 
 class TaskMaker:
     """Makes the tasks of one pass, named after a function; a nested function gives the name of the outer one.
@@ -78,7 +80,12 @@ def computed(tasks: Sequence[Any]) -> list[Any]:
     """Return the results of tasks, in this process."""
     import dask
 
-    return list(dask.compute(*tasks, optimize_graph=False))
+    client = current_client()
+    if client is None:
+        return list(dask.compute(*tasks, optimize_graph=False))
+    started = iter(persisted([task for task in tasks if future_of(task) is None]))
+    running = [next(started) if future_of(task) is None else task for task in tasks]
+    return gathered(client, [future_of(task) for task in running])
 
 
 def future_of(task: Any) -> Any:

@@ -2,33 +2,55 @@
 
 A job is a sequence of steps, numbered in the order in which its code asks for them. A step's result is a file that is
 complete or absent; a step over blocks is a folder with a file for every finished block. A resumed job runs the same
-code from the start: results that have a file are read, the others are computed.
+code from the start: results that have a file are read, the others are computed. A file that was damaged meanwhile is
+named in a warning, and its result is computed again.
+
+The job's files are in a folder of their own inside the user's. It is marked, and nothing else is ever touched.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
+import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zlib import crc32
 
-from coterie.files import LOCKS, lock
-from coterie.rows.blocks import read_value, write_value
+from coterie.files import lock
+from coterie.rows.block_files import DamagedFileError, check_file, read_value, value_bytes, write_value
+from coterie.validation import warn_caller
 
+FOLDER = "coterie-job"
+MARK = "made-by-coterie"  # without it, nothing in the folder is touched
 JOB = "job.json"
 LOCK = "lock"
 UNFINISHED = ".unfinished"
+FORMAT = "coterie job 1"
+ENTRY = re.compile(r"(job\.json|step_\d+)(\.unfinished)?")  # what is in the folder,
+STEP_ENTRY = re.compile(r"whole|consumed|\d+(\.unfinished)?")  # and in that of a step
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MOST_NAMED = 10  # damaged files, by warnings of their own
 
 
 class WorkFolder:
-    """The steps of one job; made by :func:`open_work_folder`."""
+    """The steps of one job; made by :func:`open_work_folder`, or for rows that do not fit into memory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, token: str = "", resumable: bool = False) -> None:
         self.path = path
+        self.token = token  # of the job: files of others are told apart
+        self.resumable = resumable  # whether files must be there after a crash of the machine
         self._n_steps = 0
+        self._n_damaged = 0
+        self._lock = threading.Lock()
 
     def next_step(self) -> Path:
         """Return the name of the next step."""
@@ -39,48 +61,166 @@ class WorkFolder:
         """Return the next step's result: read from its file, or computed now and written."""
         step = self.next_step()
         if step.exists():
-            return read_result(step)
+            try:
+                return self.read(step)
+            except DamagedFileError as damage:
+                self.report_damage(step, str(damage))
         result = make()
-        write_result(step, result)
+        self.write(step, result)
+        if self.resumable:
+            flush_folder(self.path)
         return result
 
+    def read(self, path: Path) -> Any:
+        """Return what a file of the folder holds; raise DamagedFileError where that is not what was written."""
+        try:
+            with open(path, "rb") as file:
+                return read_value(file, self._label(path))
+        except OSError as error:
+            if error.errno == errno.EIO:  # a disk that has forgotten a part of it
+                raise DamagedFileError(error.strerror) from error
+            raise
 
-def read_result(path: Path) -> Any:
-    """Return what a file of the folder holds."""
-    with open(path, "rb") as file:
-        return read_value(file)
+    def is_intact(self, path: Path) -> bool:
+        """Whether a file is there as it was written; one that is there and is not is reported."""
+        try:
+            with open(path, "rb") as file:
+                check_file(file)
+        except FileNotFoundError:
+            return False
+        except DamagedFileError as damage:
+            self.report_damage(path, str(damage))
+            return False
+        return True
+
+    def write(self, path: Path, value: Any, n_files: int = 1) -> None:
+        """Write a file, complete or not at all; ``n_files`` of about this size are still to be written."""
+        unfinished = path.with_name(path.name + UNFINISHED)
+        try:
+            with open(unfinished, "wb") as file:
+                write_value(file, value, self._label(path))
+                if self.resumable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(unfinished, path)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            if error.errno not in NO_SPACE:
+                raise
+            raise OSError(error.errno, self._no_space(error, n_files * value_bytes(value)), str(path)) from error
+
+    def finish(self, step: Path) -> None:
+        """Mark the folder of a step whose blocks are all written, and safe from a crash of the machine."""
+        if self.resumable:
+            flush_folder(step)
+        (step / "whole").touch()
+        if self.resumable:
+            flush_folder(step)
+            flush_folder(self.path)
+
+    def report_damage(self, path: Path, reason: str) -> None:
+        """Warn of a damaged file, whose result is computed again."""
+        with self._lock:
+            self._n_damaged += 1
+            count = self._n_damaged
+        if count <= MOST_NAMED:
+            more = " More such files are not named." if count == MOST_NAMED else ""
+            warn_caller(f"{path} was damaged: {reason}. What it held is computed again.{more}")
+
+    def _label(self, path: Path) -> str:
+        return f"{self.token}/{path.relative_to(self.path).as_posix()}"
+
+    def _no_space(self, error: OSError, needed: int) -> str:
+        free = shutil.disk_usage(self.path).free
+        remedy = "Make room and call fit again with the same work_dir: what is finished is kept"
+        if not self.resumable:
+            remedy = "Make room, or name a folder on a larger disk as work_dir"
+        return f"{error.strerror}: {in_bytes(free)} are free, and this step needs {in_bytes(needed)} more. {remedy}."
 
 
-def write_result(path: Path, value: Any) -> None:
-    """Write a file of the folder, complete or not at all. What a killed process left is overwritten."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with open(unfinished, "wb") as file:
-        write_value(file, value)
-    os.replace(unfinished, path)
+def in_bytes(size: int) -> str:
+    """Return a number of bytes in words.
+
+    Examples
+    --------
+    >>> in_bytes(71599), in_bytes(5 * 10**9)
+    ('71,599 bytes', '5.00 GB')
+    """
+    return (
+        f"{size:,} bytes" if size < 10**6 else f"{size / 10**6:,.1f} MB" if size < 10**9 else f"{size / 10**9:,.2f} GB"
+    )
+
+
+@dataclass(frozen=True)
+class KnownJob:
+    """What the folder says of its job."""
+
+    job: Mapping[str, Any]
+    drawn: int  # the seed of its random numbers
+    token: str
 
 
 @contextmanager
 def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator[tuple[WorkFolder, int]]:
-    """Open the folder of a job: an empty one, or one that the same job left unfinished.
+    """Open the folder of a job: a new one inside ``path``, or one that the same job left unfinished.
 
     ``job`` describes the job as plain data, and ``drawn`` is the seed of its random numbers. Yields the folder, and the
-    seed that the job was started with. When the job is finished, the folder is empty.
+    seed that the job was started with. When the job is finished, the folder is removed.
     """
-    path.mkdir(parents=True, exist_ok=True)
-    with locked(path):
-        known = path / JOB
-        if known.exists():
-            before = json.loads(known.read_text())
-            check_same_job(path, before["job"], job)
-            drawn = before["drawn"]
+    if (path / JOB).exists():
+        raise ValueError(
+            f"work_dir={str(path)!r} holds a {JOB} that this Coterie did not write: something else may be using the "
+            "folder. Name another one."
+        )
+    home = path / FOLDER
+    with locked(home):
+        refuse_unmarked(home)
+        known = read_job(home)
+        if known is None:
+            clear(home)  # of what a job left that was killed while it cleared the folder
+            known = KnownJob(json.loads(json.dumps(job)), drawn, secrets.token_hex(8))
+            write_job(home, known)
         else:
-            refuse_other_files(path)
-            clear(path)  # of what a job left that was killed while it cleared the folder
-            unfinished = known.with_name(JOB + UNFINISHED)
-            unfinished.write_text(json.dumps({"job": job, "drawn": drawn}, indent=1))
-            os.replace(unfinished, known)
-        yield WorkFolder(path), drawn
-        clear(path)
+            check_same_job(home, known.job, job)
+        yield WorkFolder(home, token=known.token, resumable=True), known.drawn
+        clear(home)
+        remove_folder(home)
+
+
+def read_job(home: Path) -> KnownJob | None:
+    """Return the folder's unfinished job; None where there is none, or where it was damaged and is begun again."""
+    path = home / JOB
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        found = None
+    if found is not None and (not isinstance(found, dict) or found.get("format") != FORMAT):
+        raise ValueError(f"{path} was not written by this version of Coterie. Name another work_dir, or remove {home}.")
+    if found is None or found.pop("checksum", None) != job_checksum(found):
+        warn_caller(f"{path} was damaged. The job is begun again.")
+        return None
+    return KnownJob(found["job"], found["drawn"], found["token"])
+
+
+def write_job(home: Path, known: KnownJob) -> None:
+    """Mark the folder, and write what it is the folder of."""
+    (home / MARK).touch()
+    words = {"format": FORMAT, "job": known.job, "drawn": known.drawn, "token": known.token}
+    unfinished = home / (JOB + UNFINISHED)
+    with open(unfinished, "w", encoding="utf-8") as file:
+        json.dump({**words, "checksum": job_checksum(words)}, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, home / JOB)
+    flush_folder(home)
+
+
+def job_checksum(words: Mapping[str, Any]) -> int:
+    """Return a checksum of what a job's file says."""
+    return crc32(json.dumps(words, sort_keys=True).encode())
 
 
 def check_same_job(path: Path, before: Mapping[str, Any], job: Mapping[str, Any]) -> None:
@@ -89,35 +229,87 @@ def check_same_job(path: Path, before: Mapping[str, Any], job: Mapping[str, Any]
     for name in {**before, **now}:
         if now.get(name) != before.get(name):
             raise ValueError(
-                f"work_dir={str(path)!r} holds another job, unfinished: there {name} is {before.get(name)}, here it is "
-                f"{now.get(name)}. Go on with that job, give this one a folder of its own, or remove the folder."
+                f"work_dir={str(path.parent)!r} holds another job, unfinished: there {name} is {before.get(name)}, "
+                f"here it is {now.get(name)}. Go on with that job, give this one a folder of its own, or remove {path}."
             )
 
 
-def refuse_other_files(path: Path) -> None:
-    """Refuse a folder that holds other files: it is emptied in the end."""
-    for entry in path.iterdir():
-        if entry.name != LOCK and not entry.name.startswith((JOB, "step_")):
-            raise ValueError(f"work_dir={str(path)!r} holds other files, {entry.name!r} among them. Name an empty one.")
+def refuse_unmarked(home: Path) -> None:
+    """Refuse a folder that somebody else made: ours is marked, or was killed before it could be."""
+    if (home / MARK).exists():
+        return
+    for entry in home.iterdir():
+        if entry.name != LOCK:
+            raise ValueError(
+                f"{home} is not Coterie's own: it holds {entry.name!r} and not {MARK!r}. Name another work_dir, or "
+                "move that folder away."
+            )
 
 
-def clear(path: Path) -> None:
+def clear(home: Path) -> None:
     """Remove what the job wrote, its description first: a folder that is half cleared is started anew."""
-    (path / JOB).unlink(missing_ok=True)
-    for entry in path.glob("step_*"):
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    (home / JOB).unlink(missing_ok=True)
+    for entry in home.iterdir():
+        if not ENTRY.fullmatch(entry.name):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            clear_step(entry)
+        else:
+            entry.unlink()
+
+
+def clear_step(step: Path) -> None:
+    """Remove the blocks of a step, and its folder unless somebody else put something there."""
+    for entry in step.iterdir():
+        if STEP_ENTRY.fullmatch(entry.name):
+            entry.unlink()
+    with suppress(OSError):
+        step.rmdir()
+
+
+def remove_folder(home: Path) -> None:
+    """Remove an empty folder; one in which somebody put something stays ours."""
+    if {entry.name for entry in home.iterdir()} <= {MARK, LOCK}:
+        (home / MARK).unlink(missing_ok=True)
+        (home / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # another process has begun a job there
+            home.rmdir()
+
+
+def flush_folder(path: Path) -> None:
+    """Wait until the names of a folder's files are on the disk; Windows does that by itself."""
+    if os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other processes out of a folder while the block runs."""
-    if not LOCKS:  # nothing stops a job that is started twice
+def locked(home: Path) -> Iterator[None]:
+    """Make a folder, and keep other processes out of it while the block runs."""
+    file = None
+    while file is None:  # until no other process removes the folder in this moment
+        home.mkdir(parents=True, exist_ok=True)
+        refuse_unmarked(home)
+        file = lock_folder(home)
+    with file:
         yield
-        return
-    with open(path / LOCK, "w") as file:
+
+
+def lock_folder(home: Path) -> IO[Any] | None:
+    """Return a locked file of the folder; None if the folder was removed meanwhile, by a process that has finished."""
+    with suppress(FileNotFoundError):
+        file = open(home / LOCK, "a")  # noqa: SIM115 (the caller closes it)
         if not lock(file):
+            file.close()
             raise ValueError(
-                f"work_dir={str(path)!r} is in use by another process. Wait for it, or name another folder."
+                f"work_dir={str(home.parent)!r} is in use by another process. Wait for it, or name another folder."
             )
-        yield
-        (path / LOCK).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(home / LOCK)):
+                return file
+        file.close()
+    return None

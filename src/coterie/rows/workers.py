@@ -6,9 +6,8 @@ finds its rows elsewhere, and with many rows moving them takes most of the time.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from coterie.rows.tasks import Part, TaskMaker, computed, future_of, persisted
+from coterie.waiting import ask, current_client, raise_first_error, wait_for
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,6 @@ class AssignedTask:
     worker: str | None
 
 
-def current_client() -> Any:
-    """Return the client of the cluster that runs tasks; None where there is none."""
-    if "distributed" not in sys.modules:
-        return None
-    from dask.base import get_scheduler
-    from distributed import Client
-
-    client = getattr(get_scheduler(), "__self__", None)
-    return client if isinstance(client, Client) else None
-
-
 def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
     """Return the worker of each partition: the one that holds it.
 
@@ -46,7 +35,7 @@ def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
     to Dask. So is everything while there are no workers.
     """
     client = current_client()
-    n_threads = {} if client is None else client.nthreads()
+    n_threads = {} if client is None else ask(client.nthreads)
     if not n_threads:
         return [None] * len(parts)
     held = [[future for task in part.inputs if (future := future_of(task)) is not None] for part in parts]
@@ -63,10 +52,8 @@ def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
 
 def holders(client: Any, futures: Sequence[Any]) -> dict[Any, str]:
     """Return a worker that holds it for each key, once all are computed."""
-    from distributed import wait
-
-    wait(futures)
-    return {key: workers[0] for key, workers in client.who_has(futures).items() if workers}
+    wait_for(client, futures)
+    return {key: workers[0] for key, workers in ask(client.who_has, futures).items() if workers}
 
 
 def main_holder(known: dict[Any, str], futures: Sequence[Any]) -> str | None:
@@ -118,8 +105,6 @@ def run_where_assigned(jobs: list[AssignedTask]) -> list[Any]:
     client = current_client()
     if client is None:
         return list(persisted([job.task for job in jobs]))
-    from distributed import as_completed, wait
-
     worker_of = {job.task.key: job.worker for job in jobs}
     lines: dict[str | None, deque[Any]] = {worker: deque() for worker in worker_of.values()}
     for job in jobs:
@@ -133,20 +118,14 @@ def run_where_assigned(jobs: list[AssignedTask]) -> list[Any]:
         found.update((task.key, task) for task in tasks)
         return [future_of(task) for task in tasks]
 
-    n_threads = {**client.nthreads(), None: len(worker_of)}
-    going = as_completed(hand_out({worker: n_threads.get(worker, 1) for worker in lines}))
-    for done in going.batches():
+    n_threads = {**ask(client.nthreads), None: len(worker_of)}
+    going = set(hand_out({worker: n_threads.get(worker, 1) for worker in lines}))
+    while going:
+        done = wait_for(client, list(going), first=True)
         raise_first_error(done)
-        going.update(hand_out(Counter(worker_of[future.key] for future in done)))
-    wait([future_of(task) for task in found.values()])  # some may have been lost with a worker
+        going = going.difference(done).union(hand_out(Counter(worker_of[future.key] for future in done)))
+    wait_for(client, [future_of(task) for task in found.values()])  # some may have been lost with a worker
     return [found[key] for key in worker_of]
-
-
-def raise_first_error(futures: Iterable[Any]) -> None:
-    """Raise the error of the first task that failed."""
-    for future in futures:
-        if future.status in ("error", "cancelled"):
-            future.result()
 
 
 @dataclass(frozen=True)
@@ -190,7 +169,7 @@ def run_queries(
 def group_by_thread(tasks: Sequence[Any], workers: Sequence[str | None]) -> list[tuple[str | None, list[list[Any]]]]:
     """Return every worker, and its tasks in one list for each of its threads. Unassigned tasks are on their own."""
     client = current_client()
-    n_threads = {} if client is None else client.nthreads()
+    n_threads = {} if client is None else ask(client.nthreads)
     groups: dict[str | int, list[Any]] = {}
     for number, (task, worker) in enumerate(zip(tasks, workers, strict=True)):
         groups.setdefault(number if worker is None else worker, []).append(task)

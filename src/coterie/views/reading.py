@@ -220,17 +220,15 @@ def _as_view(name: str, table: Any, lone: bool) -> View:
 
 
 def _unmapped(name: str, table: Any) -> Any:
-    """Return a memory map as a table in its file: rows that were read are freed again, mapped pages are not."""
+    """Return a memory map as a table whose rows are read from it: the pages are freed again, which NumPy's stay."""
     if not isinstance(table, np.memmap) or table.ndim != 2 or not table.flags.c_contiguous:
         return table
-    whole = table
-    while isinstance(whole.base, np.memmap):
-        whole = whole.base
-    if whole.filename is None or whole.mode == "c" or table.dtype.kind not in "biuf" or not table.size:
+    if table.filename is None or table.mode == "c" or table.dtype.kind not in "biuf" or not table.size:
         return table  # there is no file, or what was written to the map is not in it
     from coterie.formats.tables import mapped_table
 
-    return mapped_table(name, table, Path(whole.filename), whole.offset + table.ctypes.data - whole.ctypes.data)
+    pages = table._mmap  # type: ignore[attr-defined]
+    return mapped_table(name, table, pages, Path(table.filename))
 
 
 def _as_table(label: str, table: Any) -> Table:

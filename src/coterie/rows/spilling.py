@@ -1,0 +1,69 @@
+"""Temporary folders for rows that memory has no room for: removed when the fit ends, and when the process is ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+# What a user, a scheduler or a closed terminal ends a process with. Ctrl-C is an exception, and needs no care.
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+_folders: set[tuple[int, str]] = set()  # with the process that made them: one that was forked must not remove them
+
+
+@contextmanager
+def spill_folder() -> Iterator[Path]:
+    """Yield a new temporary folder."""
+    with TemporaryDirectory(prefix="coterie-") as name:
+        entry = (os.getpid(), name)
+        _folders.add(entry)
+        try:
+            with removing_when_ended():
+                yield Path(name)
+        finally:
+            _folders.discard(entry)
+
+
+@contextmanager
+def removing_when_ended() -> Iterator[None]:
+    """Remove temporary folders if a signal ends the process meanwhile.
+
+    Only signals that would end it are taken: whoever has a handler for one decides what comes of it, and ends the fit
+    by an exception if at all. Handlers belong to the main thread, so a fit in another one takes none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, remove_and_end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            if signal.getsignal(number) is remove_and_end:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def remove_and_end(number: int, frame: FrameType | None) -> None:
+    """Remove the temporary folders of this process, and let the signal do what it would have done."""
+    for owner, name in list(_folders):
+        if owner == os.getpid():
+            remove_folder(name)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def remove_folder(name: str, attempts: int = 20) -> None:
+    """Remove a folder to which other threads may be writing: they can write nothing once it is gone."""
+    for _ in range(attempts):
+        shutil.rmtree(name, ignore_errors=True)
+        if not os.path.exists(name):
+            return

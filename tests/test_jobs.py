@@ -1,0 +1,98 @@
+"""What a job is: other data, other code and other parameters are another job."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import coterie
+from coterie.jobs import CHECKED_BYTES, as_text, fingerprint, source_digest
+from coterie.views import as_views
+
+
+def print_of(table, n_threads=1):
+    return fingerprint(as_views(table)[0], n_threads)
+
+
+@pytest.fixture
+def table(rng):
+    return rng.standard_normal((5000, 4))
+
+
+def swapped(table, one, other):
+    table = table.copy()
+    table[[one, other]] = table[[other, one]]
+    return table
+
+
+@pytest.mark.parametrize("kind", ["array", "fortran", "sparse", "npy", "csv"])
+def test_all_rows_take_part(table, tmp_path, kind):
+    """Any two rows that change places, and any value that differs, make other data; a copy is the same."""
+
+    def made(rows):
+        if kind == "fortran":
+            return np.asfortranarray(rows)
+        if kind == "sparse":
+            return sparse.csr_array(rows)
+        if kind == "array":
+            return rows.copy()
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"
+        np.save(path, rows) if kind == "npy" else np.savetxt(path, rows, delimiter=",")
+        return path
+
+    expected = print_of(made(table))
+    assert print_of(made(table)) == print_of(made(table), 3) == expected
+    for one, other in ((0, 1), (2501, 2502), (7, 4998)):
+        assert print_of(made(swapped(table, one, other))) != expected
+    changed = table.copy()
+    changed[3333, 2] += 1e-9
+    assert print_of(made(changed)) != expected
+
+
+def test_large_tables_are_checked_in_parts(rng, tmp_path):
+    data = rng.integers(0, 256, (CHECKED_BYTES // 1024 + 10, 2048), dtype=np.uint8)
+    np.save(tmp_path / "a.npy", data)
+    found = [print_of(data), print_of(tmp_path / "a.npy")]
+    data[-1, -1] ^= 1
+    np.save(tmp_path / "a.npy", data)
+    assert print_of(data) != found[0]
+    assert print_of(tmp_path / "a.npy") != found[1]
+
+
+def test_which_rows_and_columns_count(table, tmp_path):
+    from coterie.formats import open_table
+
+    np.save(tmp_path / "a.npy", table)
+    whole = open_table(tmp_path / "a.npy")
+    some = [whole, open_table(tmp_path / "a.npy", columns=[0, 1]), open_table(tmp_path / "a.npy", columns=[0, 2])]
+    some += [whole.at(np.arange(5000)[::-1]), whole.at(np.arange(5000))]
+    assert len({print_of(one) for one in some}) == len(some)
+
+
+def test_parameters_differ_where_values_do():
+    third = np.full(3, 1 / 3)
+    assert as_text(third) != as_text(third + 1e-12)  # which NumPy prints alike
+    long = np.arange(10**6 + 5)
+    assert as_text({"a": long}) != as_text({"a": np.where(long == 500_000, 0, long)})
+    assert as_text([third]) == as_text([third.copy()])
+
+
+def test_other_code_is_another_job(tmp_path):
+    """The digest of a copy is the same, until a line of it changes."""
+    copied = tmp_path / "coterie"
+    shutil.copytree(Path(coterie.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def digest_there():
+        code = "from coterie.jobs import source_digest; print(source_digest())"
+        done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path)}, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode().strip()
+
+    assert digest_there() == source_digest()
+    with open(copied / "method" / "graphs.py", "a") as file:
+        file.write("# another line\n")
+    assert digest_there() != source_digest()
