@@ -31,6 +31,7 @@ WARNINGS = (
     "Only .* of .* clusters hold rows",
     "Only .* rows are distinct",
     "The data does not speak clearly",
+    "These clusters do not replicate",
 )
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 75, 90, 130)
 COLUMNS = (1, 1, 2, 3, 5, 8, 25)

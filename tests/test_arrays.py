@@ -40,11 +40,14 @@ def test_who_knows_tensors():
     assert {name for name in knowing if not name.startswith(KNOWS)} == set()
 
 
+BY_NATURE = ("peers/autoencoder.py",)  # a network of torch's
+
+
 @pytest.mark.parametrize("room", ["method/", "views/", "peers/"])
 def test_rooms_that_know_no_library(room):
     """The method neither imports torch nor asks whether something is NumPy's."""
     for name, tree in modules().items():
-        if name.startswith(room):
+        if name.startswith(room) and name not in BY_NATURE:
             assert "torch" not in set(names_in(tree)), name
             checks = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_isinstance(node)]
             assert not [node for node in checks if "ndarray" in set(names_in(node.args[1]))], name

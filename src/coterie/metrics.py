@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
-from sklearn.metrics.cluster import contingency_matrix
 
 __all__ = ["ari", "clustering_accuracy", "nmi", "purity", "scores"]
 
@@ -110,4 +109,6 @@ def _table(labels_true: ArrayLike, labels_pred: ArrayLike) -> np.ndarray:
         )
     if not len(true):
         raise ValueError("labels_true is empty. Pass at least one label.")
+    from sklearn.metrics.cluster import contingency_matrix  # takes long to import, and prediction needs none of it
+
     return contingency_matrix(true, pred)  # (classes, clusters)

@@ -259,7 +259,7 @@ def test_rows_are_matched_by_id(folder, arrays):
         "fit", "people.csv[age,income]", "visits.csv[2:]", "--id-column", "person", "-k", 4, *QUICK, "--labels", "o.csv"
     )
     people = pd.read_csv("people.csv", index_col="person")[["age", "income"]]
-    visits = pd.read_csv("visits.csv", index_col="person").iloc[:, 2:]
+    visits = pd.read_csv("visits.csv", index_col="person").iloc[:, 1:]  # the ids are a column of the file, too
     model = expected({"people": people, "visits": visits}, 4)
     found = pd.read_csv("o.csv", index_col="id")
     assert found.index.tolist() == model.row_ids_.tolist()

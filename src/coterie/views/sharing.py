@@ -64,8 +64,8 @@ def present_rows(block: Any) -> np.ndarray:
 
 
 def known_rows(block: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a block, in host memory."""
-    return to_host(block.data)[rows]
+    """Return some rows of a block, in host memory and in a precision that every step can work in."""
+    return to_host(block.data)[rows].astype(np.float64)
 
 
 def with_all_columns(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -1,6 +1,7 @@
 """The peers' figures beside those that were published, as lines of ``benchmarks/results/peers.jsonl``.
 
-``python benchmarks/peers.py FastMICE AIMC --data uci scene15 --seeds 3`` measures two methods on two sets. Rows are
+``python -m benchmarks.scripts.peers FastMICE AIMC --data uci scene15 --seeds 3`` measures two methods on two sets.
+Rows are
 shuffled with the seed before a method sees them, except with ``--file-order``: some published figures lean on rows that
 are sorted by class.
 """
@@ -14,13 +15,13 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from coterie.bench.data import load_data
 
+from benchmarks.data import load_data
 from coterie import peers
 from coterie.metrics import ari, clustering_accuracy, nmi
 
 FIGURES = ("acc", "nmi", "ari", "seconds", "cpu_seconds")
-RESULTS = Path(__file__).parent / "results" / "peers.jsonl"
+RESULTS = Path(__file__).parents[1] / "results" / "peers.jsonl"
 
 
 def measure(method: str, data: str, seed: int, params: dict[str, Any], rows: int | None, file_order: bool) -> dict:
