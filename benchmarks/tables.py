@@ -200,7 +200,7 @@ SUMMARY = {
 
 
 def summary_table(leaderboard: Sequence[Record], unequal: Sequence[Record]) -> Table:
-    """Return a few methods' means: over real sets, and over clusters of unequal size; and on how many sets each is best.
+    """Return a few methods' means over real sets and over clusters of unequal size, and on how many sets each is best.
 
     Sets on which one of them was not measured are left out.
     """
