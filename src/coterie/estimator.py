@@ -383,6 +383,22 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         return self._apply(Fitted.view_labels, X)
 
+    def view_support(self, X: Any) -> np.ndarray:
+        """Return how far each view alone supports each row's cluster: 1 - d1 / d2, like `confidence`.
+
+        d1 is the row's distance to its cluster, as the view alone sees it before any guiding, and d2 that to the next
+        one. It is 0 where the view alone would assign the row to another cluster, and NaN where a row lacks the view.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n, n_views)
+        """
+        return self._apply(Fitted.view_support, X)
+
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their embedding."""
         return self.fit(X).transform(X)

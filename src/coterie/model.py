@@ -16,13 +16,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.method.assignment import Prediction, assign
-from coterie.method.explanation import label_by_view
+from coterie.method.explanation import label_by_view, support_by_view
 from coterie.method.rowmap import RowMap
 from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
 from coterie.rows import Rows
 from coterie.threads import one_thread_per_block
-from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, check_columns, match_views
+from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, absent_views, check_columns, match_views
 
 # When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
 ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
@@ -143,6 +143,16 @@ class Fitted:
 
         return self._collect(views, plan, label)  # (n, V)
 
+    def view_support(self, views: Views, plan: BlockPlan) -> Any:
+        """Return how far each view alone supports each row's cluster, NaN where a row lacks the view."""
+        centroids, view_centroids = self.cluster_centers, self.view_centroids
+
+        def support(row_map: RowMap, block: RawRows) -> np.ndarray:
+            joined = row_map.graph_map.connect(block.views, block.first_row)
+            return support_by_view(joined, assign(row_map.follow(joined), centroids).labels, row_map, view_centroids)
+
+        return self._collect(views, plan, support)  # (n, V)
+
     def stream(self, views: Views, plan: BlockPlan) -> Iterator[Prediction]:
         """Yield labels, confidence and embedding block by block, in the order of the rows."""
         centroids = self.cluster_centers
@@ -164,6 +174,8 @@ class Fitted:
         return self._collect(views, plan, lambda row_map, block: function(row_map(block.views, block.first_row)))
 
     def _collect(self, views: Views, plan: BlockPlan, function: Callable[[RowMap, RawRows], np.ndarray]) -> Any:
+        if not views.n_rows:
+            return self._collect(absent_views(self.view_names), plan, function)[:0]
         with self._rows(views, plan) as (rows, row_map):
             return rows.collect(partial(function, row_map), load=RowRange.read)
 
