@@ -320,6 +320,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def confidence(self, X: Any) -> np.ndarray:
         """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
 
+        A row more than twice as far from its nearest landmarks as the rows of the fit are from theirs has less: its
+        confidence is multiplied by how many times less far those are, on average over its views.
+
         Parameters
         ----------
         X : like in ``predict``
@@ -329,6 +332,31 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ndarray of shape (n,)
         """
         return self._apply(Fitted.confidence_of, X)
+
+    def novelty(self, X: Any) -> np.ndarray:
+        """Return how unlike all rows of the fit each row is: the share of them that are less so.
+
+        From the row's distances to its nearest landmarks, in every view. Rows like those of the fit have values spread
+        evenly between 0 and 1; a row with 1 is farther out than all that were seen.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from coterie import GuidedCoTraining
+        >>> from coterie.datasets import make_views
+        >>> data = make_views(300, n_clusters=3, random_state=0)
+        >>> model = GuidedCoTraining(3, random_state=0).fit(data.views)
+        >>> model.novelty({name: 1000 + view[:2] for name, view in data.views.items()}).tolist()
+        [1.0, 1.0]
+        """
+        return self._apply(Fitted.novelty_of, X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: rows of the augmented view, each of length one.
@@ -344,7 +372,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self._apply(Fitted.transform, X)
 
     def stream(self, X: Any) -> Iterator[Prediction]:
-        """Yield labels, confidence and embedding block by block, in the order of the rows, in one pass over them.
+        """Yield labels, confidence, embedding and novelty block by block, in the rows' order, in one pass over them.
 
         For results that do not fit in memory: each part can be written to a file and dropped.
 
@@ -366,7 +394,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         [(0, 100), (100, 100), (200, 100)]
         """
         for part in Fitted.stream(*self._read(X)):
-            yield Prediction(part.first_row, *(as_given(array, X) for array in part.arrays()))
+            found = {name: as_given(array, X) for name, array in part.arrays().items()}
+            yield Prediction(part.first_row, **found)
 
     def view_labels(self, X: Any) -> np.ndarray:
         """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view.

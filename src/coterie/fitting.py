@@ -39,6 +39,7 @@ from coterie.method.landmarks import (
     landmark_candidates,
     sample_size,
 )
+from coterie.method.novelty import NoveltyScale, learn_novelty
 from coterie.method.rowmap import RowMap, follow
 from coterie.method.selection import KSuggestion, suggest_from_graphs
 from coterie.method.stability import Stability, landmark_stability
@@ -69,6 +70,7 @@ class Graphs:
     landmark_block: Block  # the landmarks' own neighbours
     graph_map: GraphMap
     landmarks: np.ndarray  # (p,) row numbers
+    novelty_scale: NoveltyScale | None = None  # what distances to landmarks are usual
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,8 @@ def make_graphs(
         if views.device is not None:
             graph_map = graph_map.on(views.device)
         rows = join_rows(views, graph_map, settings, placement, progress)
-        return Graphs(rows, graph_map.connect(landmark_views.read(slice(None))), graph_map, landmarks)
+        scale = learn_novelty(graph_map, sample, numbers, landmarks)
+        return Graphs(rows, graph_map.connect(landmark_views.read(slice(None))), graph_map, landmarks, scale)
 
 
 def prepare_views(
@@ -431,6 +434,7 @@ def make_fitted(
         shapes=tuple(Shape.of(view) for view in views),
         groups=None,
         view_centroids=explanation.view_centroids,
+        novelty_scale=graphs.novelty_scale,
         # Before guiding: afterwards even noise agrees with what guided it.
         agreement=graph_map.mean_by_view(graph_agreement(first)),
         cluster_agreement=explanation.agreement,

@@ -15,8 +15,10 @@ from typing import Any, Union, get_args, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from coterie.arrays import like
 from coterie.method.assignment import Prediction, assign
 from coterie.method.explanation import label_by_view, support_by_view
+from coterie.method.novelty import NoveltyScale
 from coterie.method.rowmap import RowMap
 from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
@@ -33,9 +35,9 @@ def always(shape: str = "", attribute: str | None = None) -> Any:
     return field(metadata={"kind": ALWAYS, "shape": shape, "attribute": attribute})
 
 
-def sometimes(shape: str = "") -> Any:
+def sometimes(shape: str = "", attribute: str | None = None) -> Any:
     """Declare an attribute that a model lacks where it is None."""
-    return field(default=None, metadata={"kind": SOMETIMES, "shape": shape, "attribute": None})
+    return field(default=None, metadata={"kind": SOMETIMES, "shape": shape, "attribute": attribute})
 
 
 def per_row(shape: str = "", *, nullable: bool = False) -> Any:
@@ -57,6 +59,7 @@ class Fitted:
     shapes: tuple[Shape, ...] = always(attribute="_shapes")
     groups: dict | list | tuple | None = always(attribute="_groups")  # the parameter ``views``
     view_centroids: np.ndarray = always("vkc", attribute="_view_places")
+    novelty_scale: NoveltyScale | None = sometimes(attribute="_novelty_scale")  # None: from an older file
 
     # What the fit found.
     agreement: dict[str, float] = always()
@@ -126,9 +129,24 @@ class Fitted:
         return self._embed(views, plan, lambda rows: assign(rows, centroids).labels)  # (n,)
 
     def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
-        """Return how much nearer each row is to its own cluster than to the next."""
-        centroids = self.cluster_centers
-        return self._embed(views, plan, lambda rows: assign(rows, centroids).confidence)  # (n,)
+        """Return how much nearer each row is to its own cluster than to the next; less for rows unlike all others."""
+        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
+        return self._collect(views, plan, lambda row_map, block: judge(row_map, block).confidence)  # (n,)
+
+    def novelty_of(self, views: Views, plan: BlockPlan) -> Any:
+        """Return how unlike all rows of the fit each row is, between 0 and 1."""
+        if self.novelty_scale is None:
+            raise ValueError(
+                "This model does not know what is usual: it was made by an older version of Coterie, or every row is a "
+                "landmark and n_neighbors is 1. Fit again."
+            )
+        scale = self.novelty_scale
+
+        def measure(row_map: RowMap, block: RawRows) -> Any:
+            found = row_map.graph_map.search(block.views, block.first_row)
+            return like(scale.novelty(row_map.graph_map.nearest_distances(found)), found.squares)
+
+        return self._collect(views, plan, measure)  # (n,)
 
     def transform(self, views: Views, plan: BlockPlan) -> Any:
         """Return the rows' embedding."""
@@ -154,16 +172,10 @@ class Fitted:
         return self._collect(views, plan, support)  # (n, V)
 
     def stream(self, views: Views, plan: BlockPlan) -> Iterator[Prediction]:
-        """Yield labels, confidence and embedding block by block, in the order of the rows."""
-        centroids = self.cluster_centers
-
-        def label(row_map: RowMap, block: RawRows) -> Prediction:
-            embedding = row_map(block.views, block.first_row)  # (b, c)
-            part = assign(embedding, centroids)
-            return Prediction(block.first_row, part.labels, part.confidence, embedding)
-
+        """Yield labels, confidence, embedding and novelty block by block, in the order of the rows."""
+        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
         with self._rows(views, plan) as (rows, row_map):
-            yield from rows.stream(partial(label, row_map), load=RowRange.read)
+            yield from rows.stream(partial(judge, row_map), load=RowRange.read)
 
     def explain_rows(self, blocks: Sequence[ViewBlock]) -> tuple[np.ndarray, np.ndarray]:
         """Return the embedding of a few rows in host memory, and the clusters that the views alone assign them to."""
@@ -186,6 +198,21 @@ class Fitted:
         row_map = self.row_map if views.device is None else self.row_map.on(views.device)
         with one_thread_per_block(), explain_memory(views):
             yield raw_rows(views, plan), row_map
+
+
+def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: NoveltyScale | None) -> Prediction:
+    """Return everything that is known of some rows."""
+    graph_map = row_map.graph_map
+    found = graph_map.search(block.views, block.first_row)
+    distances = graph_map.nearest_distances(found) if scale is not None else np.empty(0)  # before weights replace them
+    embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
+    part = assign(embedding, centroids)
+    confidence = part.confidence
+    if scale is None:
+        return Prediction(block.first_row, part.labels, confidence, embedding)
+    # The embedding knows directions only: a row far from all landmarks has one too.
+    confidence = confidence * like(scale.familiarity(distances), confidence)
+    return Prediction(block.first_row, part.labels, confidence, embedding, like(scale.novelty(distances), confidence))
 
 
 @dataclass(frozen=True)
