@@ -14,6 +14,7 @@ __all__ = [
     "__version__",
     "datasets",
     "describe_file",
+    "drift",
     "features",
     "formats",
     "load",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, features, formats, metrics, peers, plot, report, tl
+    from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 
@@ -41,7 +42,7 @@ __getattr__ = names_of(
         "save": "saving",
         "suggest_k": "estimator",
     },
-    rooms=("datasets", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
+    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
 )
 
 

@@ -16,7 +16,9 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from coterie.arrays import to_host
 from coterie.fitting import fit_views, make_graphs
+from coterie.lazy import import_extra
 from coterie.method.assignment import Prediction
 from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.model import Fitted, attributes_of_a_fit
@@ -134,6 +136,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         What was done to each view before distances were measured.
     view_weights_ : dict of float
         Weight of each view.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Number of rows in each cluster.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
         Centroids in the embedding.
     view_names_ : tuple of str
@@ -357,6 +361,41 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         [1.0, 1.0]
         """
         return self._apply(Fitted.novelty_of, X)
+
+    def predict_frame(self, X: Any) -> Any:
+        """Return labels, confidence and novelty of rows as a pandas frame with the rows' ids as its index.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``label``, ``confidence`` and ``novelty``. Rows of frames that were matched by index are
+            in the order of the fit's first view, as in ``predict``; where the input has no ids they are numbered.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from coterie import GuidedCoTraining
+        >>> from coterie.datasets import make_views
+        >>> X = make_views(100, n_clusters=2, random_state=0).views["view0"]
+        >>> frame = pd.DataFrame(X, index=[f"row{i}" for i in range(100)])
+        >>> found = GuidedCoTraining(2, random_state=0).fit(frame).predict_frame(frame)
+        >>> found.index[7], list(found.columns)
+        ('row7', ['label', 'confidence', 'novelty'])
+        """
+        pandas = import_extra("pandas", "files", "predict_frame")
+        fitted, views, plan = self._read(X)
+        parts = [to_host(part.arrays()) for part in fitted.stream(views, plan)]
+        columns = {"label": "labels", "confidence": "confidence", "novelty": "novelty"}
+        found = {
+            column: np.concatenate([part[name] for part in parts] or [np.empty(0)])
+            for column, name in columns.items()
+            if not parts or name in parts[0]
+        }
+        return pandas.DataFrame(found, index=views.ids)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: rows of the augmented view, each of length one.

@@ -207,6 +207,7 @@ def prepare_views(
     for view, block, scaling, metric in zip(sample, blocks, wanted.scalings, wanted.metrics, strict=True):
         check_finite_rows(view.name, block.data, block.present, numbers)
         choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
+        choices["name"] = view.name
         jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
     preparations = list(in_order(lambda job: job(), jobs, settings.n_threads))
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
@@ -455,6 +456,7 @@ def make_fitted(
         timings=timings,
         view_names=views.names,
         view_weights=graph_map.mean_by_view(last.graphs.weights),
+        cluster_sizes=assignment.census.sizes,
         cluster_stability=None if stability is None else stability.clusters,
         k_suggestion=clusters.suggestion,
         stability=None if stability is None else stability.overall,

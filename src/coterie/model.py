@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.arrays import like
+from coterie.arrays import array_namespace, like, to_host
 from coterie.method.assignment import Prediction, assign
 from coterie.method.explanation import label_by_view, support_by_view
 from coterie.method.novelty import NoveltyScale
@@ -77,6 +77,7 @@ class Fitted:
     timings: dict[str, float] = always()
     view_names: tuple[str, ...] = always()
     view_weights: dict[str, float] = always()
+    cluster_sizes: np.ndarray | None = sometimes()  # None: from an older file
     cluster_stability: np.ndarray | None = sometimes("k")
     k_suggestion: KSuggestion | None = sometimes()
     stability: float | None = sometimes()
@@ -126,7 +127,11 @@ class Fitted:
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""
         centroids = self.cluster_centers  # and not self, which may be large, to wherever the rows are
-        return self._embed(views, plan, lambda rows: assign(rows, centroids).labels)  # (n,)
+
+        def label(row_map: RowMap, block: RawRows) -> Any:
+            return unless_lacking(assign(row_map(block.views, block.first_row), centroids).labels, block)
+
+        return self._collect(views, plan, label)  # (n,)
 
     def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
         """Return how much nearer each row is to its own cluster than to the next; less for rows unlike all others."""
@@ -207,12 +212,22 @@ def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: No
     distances = graph_map.nearest_distances(found) if scale is not None else np.empty(0)  # before weights replace them
     embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
     part = assign(embedding, centroids)
-    confidence = part.confidence
+    labels, confidence = unless_lacking(part.labels, block), part.confidence
     if scale is None:
-        return Prediction(block.first_row, part.labels, confidence, embedding)
+        return Prediction(block.first_row, labels, confidence, embedding)
     # The embedding knows directions only: a row far from all landmarks has one too.
     confidence = confidence * like(scale.familiarity(distances), confidence)
-    return Prediction(block.first_row, part.labels, confidence, embedding, like(scale.novelty(distances), confidence))
+    return Prediction(block.first_row, labels, confidence, embedding, like(scale.novelty(distances), confidence))
+
+
+def unless_lacking(labels: Any, block: RawRows) -> Any:
+    """Return labels with -1 for rows that lack every view: there is nothing to assign them by."""
+    present = [to_host(view.present) for view in block.views if view.present is not None]
+    if len(present) < len(block.views):
+        return labels
+    known = np.array(present).any(axis=0)  # (b,)
+    xp = array_namespace(labels)
+    return labels if known.all() else xp.where(like(known, labels, bool), labels, xp.asarray(-1, dtype=labels.dtype))
 
 
 @dataclass(frozen=True)

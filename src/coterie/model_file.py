@@ -206,6 +206,10 @@ def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
         _check_dtype(name, fitted[name], row_map.graph_map.dtype)
     _check_numbers("landmark_indices_", fitted["landmark_indices_"], "p", sizes, range(n_rows))
     _check_numbers("medoid_indices_", fitted["medoid_indices_"], "k", sizes, range(-1, n_rows))
+    if "cluster_sizes_" in fitted:
+        _check_numbers("cluster_sizes_", fitted["cluster_sizes_"], "k", sizes, range(n_rows + 1))
+        if fitted["cluster_sizes_"].sum() != n_rows:
+            refuse(f"cluster_sizes_ do not add up to {n_rows} rows")
     if "labels_" in fitted:
         _check_numbers("labels_", fitted["labels_"], "n", sizes, range(sizes["k"]))
     if fitted.get("row_ids_") is not None:
@@ -264,12 +268,12 @@ def _check_suggestion(suggestion: KSuggestion) -> None:
 
 def _check_novelty(scale: NoveltyScale, graph_map: GraphMap) -> None:
     sizes = {"v": len(graph_map.names), "w": len({graph.view for graph in graph_map.graphs}), "t": QUANTILES}
-    shapes = {"floors": "w", "distances": "wt", "levels": "wt", "scores": "vt", "score_levels": "vt"}
+    shapes = {"floors": "w", "distances": "wt", "levels": "wt", "scores": "vt", "score_levels": "vt", "present": "v"}
     for name, shape in shapes.items():
         values = getattr(scale, name)
         _check_floats("_novelty_scale", values, shape, sizes)
-        ascending = name == "floors" or not (np.diff(values, axis=1) < 0).any()
-        if values.min() < 0 or not ascending or ("levels" in name and values.max() > 1):
+        ascending = values.ndim == 1 or not (np.diff(values, axis=1) < 0).any()
+        if values.min() < 0 or not ascending or (name in ("levels", "score_levels", "present") and values.max() > 1):
             refuse("_novelty_scale does not hold ascending quantiles")
 
 

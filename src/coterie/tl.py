@@ -141,6 +141,8 @@ def predict(
     if copy:
         data = data.copy()
     parts = list(model.stream(cells))
+    if all(part.novelty is not None for part in parts):
+        data.obs[f"{key_added}_novelty"] = np.concatenate([to_host(part.novelty) for part in parts])
     labels, confidence, embedding = (
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
         for name in ("labels", "confidence", "embedding")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli import compare, convert, demo, describe, fit, predict, suggest
+from coterie.cli import compare, convert, demo, describe, drift, fit, predict, suggest
 from coterie.cli.session import Commands
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
+app.command("drift")(drift.drift)
 app.command("suggest-k")(suggest.suggest)
 app.command("describe")(describe.describe)
 app.command("compare")(compare.compare)
@@ -50,7 +51,8 @@ def about(
 
     * `coterie demo` needs no files at all.
 
-    Exit codes: 0 is success, 2 bad input or usage, 130 Ctrl-C, and 1 a fault of Coterie.
+    Exit codes: 0 is success, 2 bad input or usage, 3 drift that should be looked at, 130 Ctrl-C, and 1 a fault of
+    Coterie.
     """
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.errors import FormatError, blaming
+from coterie.formats.errors import FormatError, NoRowsError, blaming
 from coterie.formats.matching import match_ids
 from coterie.formats.unpacking import is_bomb
 
@@ -465,7 +465,7 @@ def check_shape(shape: Sequence[int], where: str) -> tuple[int, int]:
     for side in shape[1:]:
         n_columns *= int(side)
     if shape[0] == 0:
-        raise FormatError(f"{where} has no rows. Leave the file out.")
+        raise NoRowsError(f"{where} has no rows. Leave the file out.")
     if n_columns == 0:
         raise FormatError(f"{where} has no columns. Leave the file out.")
     return int(shape[0]), n_columns

@@ -36,6 +36,7 @@ class NoveltyScale:
     levels: np.ndarray  # (W, t) the share of rows below each distance, half of those at it included
     scores: np.ndarray  # (V, t) the m-th line is for rows that have m views
     score_levels: np.ndarray  # (V, t)
+    present: np.ndarray  # (V,) the share of rows that have each view
 
     def novelty(self, distances: np.ndarray) -> np.ndarray:
         """Return how unusual rows are, given their distances in every view, NaN where they lack it: uniform in the fit.
@@ -113,14 +114,15 @@ def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> Novelty
         return None
     by_view = [quantiles(blurred(own, floor)) for own, floor in zip(distances.T, floors, strict=True)]
     known, levels = (np.array(part) for part in zip(*by_view, strict=True))  # (W, t)
-    scale = NoveltyScale(floors, known, levels, known[:n_views], levels[:n_views])
+    present = (~np.isnan(distances[:, :n_views])).mean(axis=0)  # (V,)
+    scale = NoveltyScale(floors, known, levels, known[:n_views], levels[:n_views], present)
     unusual = scale.surprise(distances)  # (m, W)
     # Rows with fewer views than most have scores of their own kind: they are made of rows that could have lacked some.
     parts = [quantiles(scores_over(unusual[:, :n_views], unusual[:, n_views:], m)) for m in range(1, n_views + 1)]
     for m in range(1, n_views):  # where no row has that many views
         parts[m] = parts[m] if parts[m][0][0] < UNSEEN else parts[m - 1]
     scores, score_levels = (np.array(part) for part in zip(*parts, strict=True))
-    return NoveltyScale(floors, known, levels, scores, score_levels)
+    return NoveltyScale(floors, known, levels, scores, score_levels, present)
 
 
 def scores_over(unusual: np.ndarray, overall: np.ndarray, m: int) -> np.ndarray:
