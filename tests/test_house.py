@@ -12,7 +12,7 @@ SOURCE = Path(coterie.__file__).parent
 
 # From top to bottom. A module may import its own room and those below it.
 ROOMS = (
-    ("cli", "__main__", "bench", "tl", "report", "plot", "saving", "drift"),
+    ("cli", "__main__", "bench", "tl", "report", "plot", "saving", "drift", "alignment"),
     ("peers",),
     ("estimator",),
     ("fitting", "settings", "model", "model_file", "placement"),

@@ -12,6 +12,7 @@ __all__ = [
     "GuidedCoTraining",
     "ModelFileError",
     "__version__",
+    "align",
     "datasets",
     "describe_file",
     "drift",
@@ -29,6 +30,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
+    from coterie.alignment import align
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 
@@ -37,6 +39,7 @@ __getattr__ = names_of(
     {
         "GuidedCoTraining": "estimator",
         "ModelFileError": "saving",
+        "align": "alignment",
         "describe_file": "saving",
         "load": "saving",
         "save": "saving",

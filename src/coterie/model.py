@@ -118,6 +118,24 @@ class Fitted:
             embedding=None if self.embedding is None else as_given(self.embedding, X),
         )
 
+    def renumbered(self, order: np.ndarray) -> Fitted:
+        """Return the model with its clusters in another order: the j-th is what was number ``order[j]``."""
+        number = np.argsort(order)  # (k,) the new number of each cluster
+
+        def moved(values: Any) -> Any:
+            return None if values is None else values[order]
+
+        return replace(
+            self,
+            view_centroids=self.view_centroids[:, order],
+            cluster_agreement=self.cluster_agreement[order],
+            cluster_centers=self.cluster_centers[order],
+            medoid_indices=self.medoid_indices[order],
+            cluster_sizes=moved(self.cluster_sizes),
+            cluster_stability=moved(self.cluster_stability),
+            labels=None if self.labels is None else like(number.astype(np.int32)[to_host(self.labels)], self.labels),
+        )
+
     # -- new rows -----------------------------------------------------------------------------------------------
 
     def read(self, X: Any, device: Any) -> Views:

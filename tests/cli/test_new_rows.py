@@ -118,3 +118,20 @@ def test_drift_is_an_exit_code(folder, model):
     assert "look at it" in done.stdout
     done = run("drift", "m.coterie", "new_hog.npy", "--json", code=3)
     assert "lack view 'pixels'" in json.loads(done.stdout)["alarms"][-1]
+
+
+def test_a_refit_keeps_the_numbers(folder, model):
+    run(
+        "fit",
+        "pixels=new_pixels.npy",
+        "hog=new_hog.npy",
+        "-k",
+        K,
+        "--seed",
+        5,
+        "--align-to",
+        "m.coterie",
+        "--labels",
+        "a.csv",
+    )
+    np.testing.assert_array_equal(pd.read_csv("a.csv")["label"], model[0].predict(model[1]))
