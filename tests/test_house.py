@@ -12,7 +12,7 @@ SOURCE = Path(coterie.__file__).parent
 
 # From top to bottom. A module may import its own room and those below it.
 ROOMS = (
-    ("cli", "__main__", "tl", "report", "plot", "saving"),
+    ("cli", "__main__", "tl", "report", "plot", "saving", "drift", "alignment"),
     ("peers",),
     ("estimator",),
     ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs"),

@@ -38,7 +38,8 @@ def test_attributes_are_those_of_the_docstring(views):
     }
     published = {name for name in attributes_of_a_fit() if not name.startswith("_")}
     assert published - documented == {"n_features_in_", "feature_names_in_"}  # scikit-learn's own
-    assert documented <= published
+    computed = {name for name, value in vars(GuidedCoTraining).items() if isinstance(value, property)}
+    assert documented <= published | computed
 
 
 def test_an_estimator_publishes_what_its_model_has(model):
@@ -128,3 +129,18 @@ def test_one_table_has_features(views):
     assert model.feature_names_in_.tolist() == list(frame.columns)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"c0": "other"}))
+
+
+def test_frames_of_predictions_have_the_rows_ids(views):
+    import pandas as pd
+
+    ids = [f"row{i}" for i in range(240)]
+    first, second = (pd.DataFrame(views[name], index=ids) for name in ("view0", "view1"))
+    model = GuidedCoTraining(3, random_state=0, n_landmarks=60).fit({"a": first, "b": second.iloc[::-1]})
+    found = model.predict_frame({"a": first.iloc[5:9], "b": second.iloc[7:12]})
+    assert found.index.tolist() == [f"row{i}" for i in range(5, 12)]
+    assert list(found.columns) == ["label", "confidence", "novelty"]
+    whole = model.predict_frame({"a": first, "b": second})
+    np.testing.assert_array_equal(whole["label"], model.labels_)
+    np.testing.assert_array_equal(whole["confidence"], model.confidence_)
+    assert model.predict_frame({"a": first.iloc[:0], "b": second.iloc[:0]}).shape == (0, 3)

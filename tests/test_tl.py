@@ -2,6 +2,8 @@
 
 import warnings
 from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
 
 import anndata
 import mudata
@@ -13,9 +15,11 @@ from scipy import sparse
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.metrics import ari
-from coterie.tl import cluster, views_of
+from coterie.tl import cluster, predict, rank_views, views_of
+from coterie.views import as_views
 
 N, K = 210, 3
+PINS = Path(__file__).parents[1] / "constraints.txt"
 
 
 @contextmanager
@@ -119,3 +123,123 @@ def test_what_is_not_there_is_named(cells, modalities):
             cluster(data, K, views=views)
     with pytest.raises(TypeError, match="AnnData or MuData object"):
         cluster(np.eye(3), K)
+
+
+def small_fit(X, **settings):
+    return GuidedCoTraining(K, n_landmarks=50, random_state=0, **settings).fit(X)
+
+
+def test_fit_takes_anndata_and_mudata(cells, modalities, data):
+    rna = data.views["view0"]
+    model = small_fit(cells)
+    np.testing.assert_array_equal(model.labels_, small_fit(rna).labels_)
+    assert model.row_ids_.tolist() == cells.obs_names.tolist()
+    np.testing.assert_array_equal(model.predict(cells), model.labels_)
+    both = small_fit(modalities)
+    assert both.view_names_ == ("rna", "prot")
+    assert both.row_ids_.tolist() == modalities.obs_names.tolist()
+    np.testing.assert_array_equal(both.predict(modalities), both.labels_)
+    np.testing.assert_array_equal(both.predict({"rna": modalities["rna"]}), both.predict({"rna": rna}))
+    separate = {"rna": modalities["rna"], "prot": modalities["prot"]}  # matched by the cells' names
+    np.testing.assert_array_equal(small_fit(separate).labels_, both.labels_)
+    with plain_text():
+        reordered = modalities["rna"][:, ::-1].copy()
+    with pytest.raises(ValueError, match=r"'rna' has column .* where it had"):
+        both.predict({"rna": reordered})
+    with pytest.raises(ValueError, match="X is an AnnData or MuData"):
+        GuidedCoTraining(K, views=[slice(0, 2)]).fit(cells)
+
+
+def test_counts_are_not_copied(modalities):
+    views = {view.name: view for view in as_views(modalities)}
+    assert np.shares_memory(views["rna"].data.data, modalities["rna"].X.data)
+    assert np.shares_memory(views["prot"].data, modalities["prot"].X)
+    assert (views["prot"].positions >= 0).sum() == 2 * N // 3
+    assert cells_share(modalities, "rna")
+
+
+def cells_share(modalities, name):
+    return np.shares_memory(views_of(modalities, [name])[name].data, modalities[name].X.data)
+
+
+def test_a_full_citizen(modalities):
+    cluster(modalities, K, n_landmarks=50)
+    model = small_fit(modalities, store_embedding=True)
+    np.testing.assert_array_equal(modalities.obsm["X_coterie"], model.embedding_)
+    weights = modalities.obs[["coterie_weight_rna", "coterie_weight_prot"]].to_numpy()
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    lacking = ~np.isin(modalities.obs_names, modalities["prot"].obs_names)
+    np.testing.assert_array_equal(weights[lacking], np.tile([1.0, 0.0], (lacking.sum(), 1)))
+    assert modalities.uns["coterie"]["stability"] == model.stability_
+    np.testing.assert_array_equal(modalities.uns["coterie"]["cluster_stability"], model.cluster_stability_)
+    with plain_text():
+        stacked = mudata.MuData({"a": modalities["rna"].copy()}, axis=1)
+    with pytest.raises(ValueError, match="share variables instead of cells"):
+        cluster(stacked, K)
+
+
+def test_weights_follow_the_view_that_shows_the_cluster(data):
+    rna, *_ = data.views.values()
+    noise = np.random.default_rng(0).standard_normal((N, 6))
+    cells = cells_of(rna, obsm={"noise": noise})
+    cluster(cells, K, views=["X", "noise"])
+    assert cells.obs["coterie_weight_X"].mean() > 0.8
+    ranked = rank_views(cells)
+    assert ranked.loc[ranked["rank"] == 1, "view"].tolist() == ["X"] * K
+    assert ranked["cluster"].tolist() == ["0", "0", "1", "1", "2", "2"]
+    with pytest.raises(ValueError, match=r"no uns\['other'\]"):
+        rank_views(cells, key="other")
+
+
+def test_a_backed_file_gives_the_same_labels(cells, tmp_path):
+    with plain_text():
+        cells.X = sparse.csr_matrix(cells.X)
+        cells.write(tmp_path / "cells.h5ad")
+        backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    assert as_views(backed)[0].data.is_sparse  # a table that stays in the file
+    cluster(cells, K, n_landmarks=50)
+    cluster(backed, K, n_landmarks=50)
+    assert (backed.obs["coterie"] == cells.obs["coterie"]).all()
+    backed.file.close()
+
+
+def test_a_backed_mudata(modalities, tmp_path):
+    with plain_text():
+        modalities.write(tmp_path / "cells.h5mu")
+        backed = mudata.read_h5mu(tmp_path / "cells.h5mu", backed="r")
+    cluster(modalities, K, n_landmarks=50)
+    cluster(backed, K, n_landmarks=50)
+    assert (backed.obs["coterie"] == modalities.obs["coterie"]).all()
+
+
+def test_new_cells_from_a_file(cells, modalities, tmp_path):
+    views = {"pca": "obsm/X_pca", "half": "layers/half"}
+    cluster(cells, K, views=views, n_landmarks=50, save=tmp_path / "cells.coterie")
+    with plain_text():
+        new = cells[::3].copy()
+    del new.obs["coterie"]
+    predict(new, tmp_path / "cells.coterie")
+    assert (new.obs["coterie"] == cells.obs["coterie"].iloc[::3]).all()
+    np.testing.assert_allclose(new.obs["coterie_confidence"], cells.obs["coterie_confidence"].iloc[::3], atol=1e-5)
+    np.testing.assert_allclose(new.obs["coterie_weight_pca"], cells.obs["coterie_weight_pca"].iloc[::3], atol=1e-4)
+    np.testing.assert_allclose(new.obsm["X_coterie"], cells.obsm["X_coterie"][::3], atol=1e-5)
+    model = small_fit(modalities)
+    with plain_text():
+        lacking = mudata.MuData({"rna": modalities["rna"].copy()})
+        found = predict(lacking, model, key_added="mine", copy=True)
+    assert "mine" not in lacking.obs
+    np.testing.assert_array_equal(found.obs["mine"].astype(int), model.predict({"rna": modalities["rna"]}))
+    assert (found.obs["mine_weight_prot"] == 0).all()
+
+
+def test_the_pinned_environment_writes_cells(cells, tmp_path):
+    """Without any option of pandas: what a user's own session does."""
+    pins = dict(line.split("==") for line in PINS.read_text().splitlines() if "==" in line)
+    for name in ("anndata", "pandas"):
+        if version(name) != pins[name]:
+            pytest.skip(f"{name} is {version(name)} here and {pins[name]} in constraints.txt")
+    cluster(cells, K, views=["X", "protein"], n_landmarks=50)
+    cells.write(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert (again.obs["coterie"] == cells.obs["coterie"]).all()
+    np.testing.assert_array_equal(again.obsm["X_coterie"], cells.obsm["X_coterie"])

@@ -12,8 +12,10 @@ __all__ = [
     "GuidedCoTraining",
     "ModelFileError",
     "__version__",
+    "align",
     "datasets",
     "describe_file",
+    "drift",
     "features",
     "formats",
     "load",
@@ -27,7 +29,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, features, formats, metrics, peers, plot, report, tl
+    from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
+    from coterie.alignment import align
     from coterie.estimator import GuidedCoTraining, suggest_k
     from coterie.saving import ModelFileError, describe_file, load, save
 
@@ -36,12 +39,13 @@ __getattr__ = names_of(
     {
         "GuidedCoTraining": "estimator",
         "ModelFileError": "saving",
+        "align": "alignment",
         "describe_file": "saving",
         "load": "saving",
         "save": "saving",
         "suggest_k": "estimator",
     },
-    rooms=("datasets", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
+    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
 )
 
 

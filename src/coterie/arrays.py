@@ -32,6 +32,7 @@ __all__ = [
     "is_complex",
     "is_dask",
     "is_float",
+    "is_sparse_tensor",
     "lies_on_gpu",
     "like",
     "map_arrays",
@@ -140,8 +141,15 @@ def beside(rows: Any, other: Any) -> Any:
 
 
 def detached(table: Any) -> Any:
-    """Return a tensor without its gradient; everything else as it is."""
-    return table.detach() if is_tensor(table) else table
+    """Return a tensor without its gradient, as float32 where NumPy lacks its type; everything else as it is."""
+    if not is_tensor(table):
+        return table
+    return table.detach().float() if precision_of(table) == "bfloat16" else table.detach()
+
+
+def is_sparse_tensor(table: Any) -> bool:
+    """Whether a table is one of torch's sparse tensors."""
+    return is_tensor(table) and str(table.layout) != "torch.strided"
 
 
 def as_device_tensor(table: Any) -> Any | None:

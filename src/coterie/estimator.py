@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.joining import join, prepare_sample
+from coterie.lazy import import_extra
 from coterie.method.assignment import Prediction
 from coterie.method.selection import KSuggestion, settle_k_max, suggest_from_graphs
 from coterie.model import Fitted, attributes_of_a_fit
@@ -144,6 +145,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         What was done to each view before distances were measured.
     view_weights_ : dict of float
         Weight of each view.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Number of rows in each cluster.
     cluster_centers_ : ndarray of shape (n_clusters, n_components)
         Centroids in the embedding.
     view_names_ : tuple of str
@@ -337,6 +340,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def confidence(self, X: Any) -> np.ndarray:
         """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
 
+        A row more than twice as far from its nearest landmarks as the rows of the fit are from theirs has less: its
+        confidence is multiplied by how many times less far those are, on average over its views.
+
         Parameters
         ----------
         X : like in ``predict``
@@ -346,6 +352,66 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ndarray of shape (n,)
         """
         return self._apply(Fitted.confidence_of, X)
+
+    def novelty(self, X: Any) -> np.ndarray:
+        """Return how unlike all rows of the fit each row is: the share of them that are less so.
+
+        From the row's distances to its nearest landmarks, in every view. Rows like those of the fit have values spread
+        evenly between 0 and 1; a row with 1 is farther out than all that were seen.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from coterie import GuidedCoTraining
+        >>> from coterie.datasets import make_views
+        >>> data = make_views(300, n_clusters=3, random_state=0)
+        >>> model = GuidedCoTraining(3, random_state=0).fit(data.views)
+        >>> model.novelty({name: 1000 + view[:2] for name, view in data.views.items()}).tolist()
+        [1.0, 1.0]
+        """
+        return self._apply(Fitted.novelty_of, X)
+
+    def predict_frame(self, X: Any) -> Any:
+        """Return labels, confidence and novelty of rows as a pandas frame with the rows' ids as its index.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``label``, ``confidence`` and ``novelty``. Rows of frames that were matched by index are
+            in the order of the fit's first view, as in ``predict``; where the input has no ids they are numbered.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from coterie import GuidedCoTraining
+        >>> from coterie.datasets import make_views
+        >>> X = make_views(100, n_clusters=2, random_state=0).views["view0"]
+        >>> frame = pd.DataFrame(X, index=[f"row{i}" for i in range(100)])
+        >>> found = GuidedCoTraining(2, random_state=0).fit(frame).predict_frame(frame)
+        >>> found.index[7], list(found.columns)
+        ('row7', ['label', 'confidence', 'novelty'])
+        """
+        pandas = import_extra("pandas", "files", "predict_frame")
+        fitted, views, plan = self._read(X)
+        parts = [to_host(part.arrays()) for part in fitted.stream(views, plan)]
+        columns = {"label": "labels", "confidence": "confidence", "novelty": "novelty"}
+        found = {
+            column: np.concatenate([part[name] for part in parts] or [np.empty(0)])
+            for column, name in columns.items()
+            if not parts or name in parts[0]
+        }
+        return pandas.DataFrame(found, index=views.ids)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: rows of the augmented view, each of length one.
@@ -361,7 +427,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self._apply(Fitted.transform, X)
 
     def stream(self, X: Any) -> Iterator[Prediction]:
-        """Yield labels, confidence and embedding block by block, in the order of the rows, in one pass over them.
+        """Yield labels, confidence, embedding and novelty block by block, in the rows' order, in one pass over them.
 
         For results that do not fit in memory: each part can be written to a file and dropped.
 
@@ -383,7 +449,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         [(0, 100), (100, 100), (200, 100)]
         """
         for part in Fitted.stream(*self._read(X)):
-            yield Prediction(part.first_row, *(as_given(array, X) for array in part.arrays()))
+            found = {name: as_given(array, X) for name, array in part.arrays().items()}
+            yield Prediction(part.first_row, **found)
 
     def view_labels(self, X: Any) -> np.ndarray:
         """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view.
@@ -399,6 +466,22 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ndarray of shape (n, n_views)
         """
         return self._apply(Fitted.view_labels, X)
+
+    def view_support(self, X: Any) -> np.ndarray:
+        """Return how far each view alone supports each row's cluster: 1 - d1 / d2, like `confidence`.
+
+        d1 is the row's distance to its cluster, as the view alone sees it before any guiding, and d2 that to the next
+        one. It is 0 where the view alone would assign the row to another cluster, and NaN where a row lacks the view.
+
+        Parameters
+        ----------
+        X : like in ``predict``
+
+        Returns
+        -------
+        ndarray of shape (n, n_views)
+        """
+        return self._apply(Fitted.view_support, X)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their embedding."""

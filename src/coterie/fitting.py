@@ -442,6 +442,7 @@ def make_fitted(
         shapes=tuple(Shape.of(view) for view in views),
         groups=None,
         view_centroids=explanation.view_centroids,
+        novelty_scale=graphs.novelty_scale,
         # Before guiding: afterwards even noise agrees with what guided it.
         agreement=graph_map.mean_by_view(graph_agreement(first)),
         cluster_agreement=explanation.agreement,
@@ -463,6 +464,7 @@ def make_fitted(
         view_names=views.names,
         view_weights=graph_map.mean_by_view(last.graphs.weights),
         candidates=weighed,
+        cluster_sizes=assignment.census.sizes,
         cluster_stability=None if stability is None else stability.clusters,
         k_suggestion=clusters.suggestion,
         stability=None if stability is None else stability.overall,

@@ -24,6 +24,7 @@ from coterie.method.landmarks import (
     landmark_candidates,
     sample_size,
 )
+from coterie.method.novelty import NoveltyScale, learn_novelty
 from coterie.placement import Placement
 from coterie.progress import Progress, Stopwatch
 from coterie.rows import Rows
@@ -44,6 +45,7 @@ class Graphs:
     graph_map: GraphMap
     landmarks: np.ndarray  # (p,) row numbers
     shared: bool = False  # whether views were reduced to the directions that they share
+    novelty_scale: NoveltyScale | None = None  # what distances to landmarks are usual
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ def join(
             graph_map = graph_map.on(views.device)
         rows = join_rows(views, graph_map, settings, placement, progress)
         landmark_block = graph_map.connect(landmark_views.read(slice(None)))
-        return Graphs(rows, landmark_block, graph_map, landmarks, sample.shared)
+        scale = learn_novelty(graph_map, sample.views, sample.numbers, landmarks)
+        return Graphs(rows, landmark_block, graph_map, landmarks, sample.shared, scale)
 
 
 def prepare_views(
@@ -117,6 +120,7 @@ def prepare_views(
     for view, block, scaling, metric in zip(sample, blocks, wanted.scalings, wanted.metrics, strict=True):
         check_finite_rows(view.name, block.data, block.present, numbers)
         choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
+        choices["name"] = view.name
         jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
     preparations = list(in_order(lambda job: job(), jobs, settings.n_threads))
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)

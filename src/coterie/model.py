@@ -15,14 +15,16 @@ from typing import Any, Union, get_args, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from coterie.arrays import array_namespace, like, to_host
 from coterie.method.assignment import Prediction, assign
-from coterie.method.explanation import label_by_view
+from coterie.method.explanation import label_by_view, support_by_view
+from coterie.method.novelty import NoveltyScale
 from coterie.method.rowmap import RowMap
 from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
 from coterie.rows import Rows
 from coterie.threads import one_thread_per_block
-from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, check_columns, match_views
+from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, absent_views, check_columns, match_views
 
 # When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
 ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
@@ -33,9 +35,9 @@ def always(shape: str = "", attribute: str | None = None) -> Any:
     return field(metadata={"kind": ALWAYS, "shape": shape, "attribute": attribute})
 
 
-def sometimes(shape: str = "") -> Any:
+def sometimes(shape: str = "", attribute: str | None = None) -> Any:
     """Declare an attribute that a model lacks where it is None."""
-    return field(default=None, metadata={"kind": SOMETIMES, "shape": shape, "attribute": None})
+    return field(default=None, metadata={"kind": SOMETIMES, "shape": shape, "attribute": attribute})
 
 
 def per_row(shape: str = "", *, nullable: bool = False) -> Any:
@@ -57,6 +59,7 @@ class Fitted:
     shapes: tuple[Shape, ...] = always(attribute="_shapes")
     groups: dict | list | tuple | None = always(attribute="_groups")  # the parameter ``views``
     view_centroids: np.ndarray = always("vkc", attribute="_view_places")
+    novelty_scale: NoveltyScale | None = sometimes(attribute="_novelty_scale")  # None: from an older file
 
     # What the fit found.
     agreement: dict[str, float] = always()
@@ -75,6 +78,7 @@ class Fitted:
     view_names: tuple[str, ...] = always()
     view_weights: dict[str, float] = always()
     candidates: list[dict[str, str | float | bool | None]] | None = sometimes()
+    cluster_sizes: np.ndarray | None = sometimes()  # None: from an older file
     cluster_stability: np.ndarray | None = sometimes("k")
     k_suggestion: KSuggestion | None = sometimes()
     stability: float | None = sometimes()
@@ -115,6 +119,24 @@ class Fitted:
             embedding=None if self.embedding is None else as_given(self.embedding, X),
         )
 
+    def renumbered(self, order: np.ndarray) -> Fitted:
+        """Return the model with its clusters in another order: the j-th is what was number ``order[j]``."""
+        number = np.argsort(order)  # (k,) the new number of each cluster
+
+        def moved(values: Any) -> Any:
+            return None if values is None else values[order]
+
+        return replace(
+            self,
+            view_centroids=self.view_centroids[:, order],
+            cluster_agreement=self.cluster_agreement[order],
+            cluster_centers=self.cluster_centers[order],
+            medoid_indices=self.medoid_indices[order],
+            cluster_sizes=moved(self.cluster_sizes),
+            cluster_stability=moved(self.cluster_stability),
+            labels=None if self.labels is None else like(number.astype(np.int32)[to_host(self.labels)], self.labels),
+        )
+
     # -- new rows -----------------------------------------------------------------------------------------------
 
     def read(self, X: Any, device: Any) -> Views:
@@ -124,12 +146,31 @@ class Fitted:
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""
         centroids = self.cluster_centers  # and not self, which may be large, to wherever the rows are
-        return self._embed(views, plan, lambda rows: assign(rows, centroids).labels)  # (n,)
+
+        def label(row_map: RowMap, block: RawRows) -> Any:
+            return unless_lacking(assign(row_map(block.views, block.first_row), centroids).labels, block)
+
+        return self._collect(views, plan, label)  # (n,)
 
     def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
-        """Return how much nearer each row is to its own cluster than to the next."""
-        centroids = self.cluster_centers
-        return self._embed(views, plan, lambda rows: assign(rows, centroids).confidence)  # (n,)
+        """Return how much nearer each row is to its own cluster than to the next; less for rows unlike all others."""
+        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
+        return self._collect(views, plan, lambda row_map, block: judge(row_map, block).confidence)  # (n,)
+
+    def novelty_of(self, views: Views, plan: BlockPlan) -> Any:
+        """Return how unlike all rows of the fit each row is, between 0 and 1."""
+        if self.novelty_scale is None:
+            raise ValueError(
+                "This model does not know what is usual: it was made by an older version of Coterie, or every row is a "
+                "landmark and n_neighbors is 1. Fit again."
+            )
+        scale = self.novelty_scale
+
+        def measure(row_map: RowMap, block: RawRows) -> Any:
+            found = row_map.graph_map.search(block.views, block.first_row)
+            return like(scale.novelty(row_map.graph_map.nearest_distances(found)), found.squares)
+
+        return self._collect(views, plan, measure)  # (n,)
 
     def transform(self, views: Views, plan: BlockPlan) -> Any:
         """Return the rows' embedding."""
@@ -144,17 +185,21 @@ class Fitted:
 
         return self._collect(views, plan, label)  # (n, V)
 
+    def view_support(self, views: Views, plan: BlockPlan) -> Any:
+        """Return how far each view alone supports each row's cluster, NaN where a row lacks the view."""
+        centroids, view_centroids = self.cluster_centers, self.view_centroids
+
+        def support(row_map: RowMap, block: RawRows) -> np.ndarray:
+            joined = row_map.graph_map.connect(block.views, block.first_row)
+            return support_by_view(joined, assign(row_map.follow(joined), centroids).labels, row_map, view_centroids)
+
+        return self._collect(views, plan, support)  # (n, V)
+
     def stream(self, views: Views, plan: BlockPlan) -> Iterator[Prediction]:
-        """Yield labels, confidence and embedding block by block, in the order of the rows."""
-        centroids = self.cluster_centers
-
-        def label(row_map: RowMap, block: RawRows) -> Prediction:
-            embedding = row_map(block.views, block.first_row)  # (b, c)
-            part = assign(embedding, centroids)
-            return Prediction(block.first_row, part.labels, part.confidence, embedding)
-
+        """Yield labels, confidence, embedding and novelty block by block, in the order of the rows."""
+        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
         with self._rows(views, plan) as (rows, row_map):
-            yield from rows.stream(partial(label, row_map), load=RowRange.read)
+            yield from rows.stream(partial(judge, row_map), load=RowRange.read)
 
     def explain_rows(self, blocks: Sequence[ViewBlock]) -> tuple[np.ndarray, np.ndarray]:
         """Return the embedding of a few rows in host memory, and the clusters that the views alone assign them to."""
@@ -165,6 +210,8 @@ class Fitted:
         return self._collect(views, plan, lambda row_map, block: function(row_map(block.views, block.first_row)))
 
     def _collect(self, views: Views, plan: BlockPlan, function: Callable[[RowMap, RawRows], np.ndarray]) -> Any:
+        if not views.n_rows:
+            return self._collect(absent_views(self.view_names), plan, function)[:0]
         with self._rows(views, plan) as (rows, row_map):
             return rows.collect(partial(function, row_map), load=RowRange.read)
 
@@ -175,6 +222,31 @@ class Fitted:
         row_map = self.row_map if views.device is None else self.row_map.on(views.device)
         with one_thread_per_block(), explain_memory(views):
             yield raw_rows(views, plan), row_map
+
+
+def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: NoveltyScale | None) -> Prediction:
+    """Return everything that is known of some rows."""
+    graph_map = row_map.graph_map
+    found = graph_map.search(block.views, block.first_row)
+    distances = graph_map.nearest_distances(found) if scale is not None else np.empty(0)  # before weights replace them
+    embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
+    part = assign(embedding, centroids)
+    labels, confidence = unless_lacking(part.labels, block), part.confidence
+    if scale is None:
+        return Prediction(block.first_row, labels, confidence, embedding)
+    # The embedding knows directions only: a row far from all landmarks has one too.
+    confidence = confidence * like(scale.familiarity(distances), confidence)
+    return Prediction(block.first_row, labels, confidence, embedding, like(scale.novelty(distances), confidence))
+
+
+def unless_lacking(labels: Any, block: RawRows) -> Any:
+    """Return labels with -1 for rows that lack every view: there is nothing to assign them by."""
+    present = [to_host(view.present) for view in block.views if view.present is not None]
+    if len(present) < len(block.views):
+        return labels
+    known = np.array(present).any(axis=0)  # (b,)
+    xp = array_namespace(labels)
+    return labels if known.all() else xp.where(like(known, labels, bool), labels, xp.asarray(-1, dtype=labels.dtype))
 
 
 @dataclass(frozen=True)

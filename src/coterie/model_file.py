@@ -26,6 +26,7 @@ from coterie.formats.container import Header, about, read, read_header, refuse, 
 from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
 from coterie.method.distances import LandmarkRows
 from coterie.method.graphs import CONCATENATION, Graph, GraphMap
+from coterie.method.novelty import QUANTILES, NoveltyScale
 from coterie.method.rowmap import Basis, Guide, RowMap
 from coterie.method.selection import KSuggestion
 from coterie.model import ALWAYS, PER_ROW, Fitted, attributes_of_a_fit
@@ -52,6 +53,7 @@ CLASSES: dict[str, type] = {
         RowMap,
         Shape,
         KSuggestion,
+        NoveltyScale,
     )
 }
 
@@ -208,6 +210,10 @@ def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
         _check_dtype(name, fitted[name], row_map.graph_map.dtype)
     _check_numbers("landmark_indices_", fitted["landmark_indices_"], "p", sizes, range(n_rows))
     _check_numbers("medoid_indices_", fitted["medoid_indices_"], "k", sizes, range(-1, n_rows))
+    if "cluster_sizes_" in fitted:
+        _check_numbers("cluster_sizes_", fitted["cluster_sizes_"], "k", sizes, range(n_rows + 1))
+        if fitted["cluster_sizes_"].sum() != n_rows:
+            refuse(f"cluster_sizes_ do not add up to {n_rows} rows")
     if "labels_" in fitted:
         _check_numbers("labels_", fitted["labels_"], "n", sizes, range(sizes["k"]))
     if fitted.get("row_ids_") is not None:
@@ -256,6 +262,8 @@ def _check_tables(fitted: Mapping[str, Any], graph_map: GraphMap) -> None:
             refuse("feature_names_in_ are not names")
     if "k_suggestion_" in fitted:
         _check_suggestion(fitted["k_suggestion_"])
+    if "_novelty_scale" in fitted:
+        _check_novelty(fitted["_novelty_scale"], graph_map)
 
 
 def _check_suggestion(suggestion: KSuggestion) -> None:
@@ -268,6 +276,17 @@ def _check_suggestion(suggestion: KSuggestion) -> None:
             _check_floats("k_suggestion_", values, "m", sizes, finite=name not in MAY_BE_NAN)
     if not sizes["m"]:
         refuse("k_suggestion_ is empty")
+
+
+def _check_novelty(scale: NoveltyScale, graph_map: GraphMap) -> None:
+    sizes = {"v": len(graph_map.names), "w": len({graph.view for graph in graph_map.graphs}), "t": QUANTILES}
+    shapes = {"floors": "w", "distances": "wt", "levels": "wt", "scores": "vt", "score_levels": "vt", "present": "v"}
+    for name, shape in shapes.items():
+        values = getattr(scale, name)
+        _check_floats("_novelty_scale", values, shape, sizes)
+        ascending = values.ndim == 1 or not (np.diff(values, axis=1) < 0).any()
+        if values.min() < 0 or not ascending or (name in ("levels", "score_levels", "present") and values.max() > 1):
+            refuse("_novelty_scale does not hold ascending quantiles")
 
 
 def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, ...], sizes: dict[str, int]) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
+from coterie.views.cells import Cells, cells_of, is_mudata
 
-__all__ = ["cluster", "views_of"]
+__all__ = ["cluster", "predict", "rank_views", "views_of"]
 
 KEY = "coterie"
+ENTRIES = "entries"  # the note of a model file that says what of an object each view is
 
 
 def cluster(
@@ -21,13 +26,22 @@ def cluster(
     views: Sequence[str] | Mapping[str, str] | None = None,
     key_added: str = KEY,
     random_state: Any = 0,
+    save: str | PathLike[str] | None = None,
     copy: bool = False,
     **settings: Any,
 ) -> Any:
     """Cluster the cells of an AnnData or MuData object by all their views.
 
-    Writes ``obs["coterie"]`` (categories "0", "1", ...), ``obs["coterie_confidence"]`` and ``uns["coterie"]``: the
-    parameters, and for every view its weight, how far it agrees with the others and what was done to it.
+    Writes, for ``key_added="coterie"``:
+
+    - ``obs["coterie"]``, the clusters as categories "0", "1", ..., and ``obs["coterie_confidence"]``;
+    - ``obs["coterie_weight_rna"]`` and so on for every view: how far that view alone supports the cell's cluster, as a
+      share of all views' support (:meth:`coterie.GuidedCoTraining.view_support`); 0 where the cell lacks the view;
+    - ``obsm["X_coterie"]``, the embedding, for ``sc.pp.neighbors(data, use_rep="X_coterie")`` and what follows it;
+    - ``uns["coterie"]``: the parameters, and for every view its weight, how far it agrees with the others and what was
+      done to it; the clusters' agreement with the views, and how stable they are.
+
+    Counts are not copied, and X of a backed object is read from its file block by block.
 
     Parameters
     ----------
@@ -41,6 +55,8 @@ def cluster(
         The name under which the results are written.
     random_state : int, RandomState or None, default=0
         Seed of everything that is drawn.
+    save : path, default=None
+        A file for the model, from which `predict` labels new cells.
     copy : bool, default=False
         Whether to leave ``data`` as it is and return a copy with the results.
     **settings
@@ -60,22 +76,118 @@ def cluster(
     >>> cluster(cells, 3, views=["X", "protein"])
     >>> cells.obs["coterie"].cat.categories.tolist()
     ['0', '1', '2']
+    >>> cells.obsm["X_coterie"].shape
+    (200, 3)
     """
+    cells = cells_of(data, views)
+    settings = {"store_embedding": True, **settings}
+    model = GuidedCoTraining(n_clusters, random_state=random_state, **settings).fit(cells)
+    if save is not None:
+        from coterie.saving import save as save_model
+
+        save_model(model, save, notes={ENTRIES: entries_of(data, views, list(cells.tables))})
     if copy:
         data = data.copy()
-    tables = views_of(data, views)
-    model = GuidedCoTraining(n_clusters, random_state=random_state, **settings).fit(tables)
-    labels = np.asarray(model.labels_)
-    data.obs[key_added] = as_categories(labels, model.n_clusters_)
-    data.obs[f"{key_added}_confidence"] = np.asarray(model.confidence_)
-    data.uns[key_added] = {
-        "params": {"n_clusters": model.n_clusters_, "views": list(tables), **storable(model.get_params())},
-        "preparation": dict(model.preparation_),
-        "view_weights": {name: float(weight) for name, weight in model.view_weights_.items()},
-        "agreement": {name: float(share) for name, share in model.agreement_.items()},
-        "cluster_agreement": np.asarray(model.cluster_agreement_),
-    }
+    embedding = model.embedding_ if settings["store_embedding"] else model.transform(cells)
+    write_clusters(data, model, cells, key_added, model.labels_, model.confidence_, embedding)
+    data.uns[key_added] = findings(model)
     return data if copy else None
+
+
+def predict(
+    data: Any,
+    model: GuidedCoTraining | str | PathLike[str],
+    *,
+    views: Sequence[str] | Mapping[str, str] | None = None,
+    key_added: str = KEY,
+    copy: bool = False,
+) -> Any:
+    """Give new cells the clusters that they would have had in the fit.
+
+    Writes ``obs["coterie"]``, ``obs["coterie_confidence"]``, ``obs["coterie_novelty"]`` (how unlike all cells of the
+    fit a cell is), the weights of the views and ``obsm["X_coterie"]`` like `cluster`.
+
+    Parameters
+    ----------
+    data : AnnData or MuData
+        New cells with the same variables. Modalities may be left out.
+    model : GuidedCoTraining or path
+        A fitted model, or a file of one.
+    views : list or dict of str, default=None
+        As in the fit. None: as the file says, where `cluster` wrote it; else the views' names.
+    key_added : str, default="coterie"
+        The name under which the results are written.
+    copy : bool, default=False
+        Whether to leave ``data`` as it is and return a copy with the results.
+
+    Returns
+    -------
+    AnnData, MuData or None
+        The copy; None without ``copy``.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from coterie.datasets import make_views
+    >>> rna, protein, _ = make_views(300, n_clusters=3, separation=6, random_state=0).views.values()
+    >>> model = GuidedCoTraining(3, random_state=0).fit({"X": rna[:200], "protein": protein[:200]})
+    >>> new = anndata.AnnData(rna[200:], obsm={"protein": protein[200:]})
+    >>> predict(new, model)
+    >>> bool((new.obs["coterie"].astype(int) == model.predict([rna[200:], protein[200:]])).all())
+    True
+    """
+    model, noted = opened_model(model)
+    cells = cells_of(data, known_views(data, model, noted) if views is None else views)
+    if copy:
+        data = data.copy()
+    parts = list(model.stream(cells))
+    if all(part.novelty is not None for part in parts):
+        data.obs[f"{key_added}_novelty"] = np.concatenate([to_host(part.novelty) for part in parts])
+    labels, confidence, embedding = (
+        np.concatenate([np.asarray(getattr(part, name)) for part in parts])
+        for name in ("labels", "confidence", "embedding")
+    )
+    write_clusters(data, model, cells, key_added, labels, confidence, embedding)
+    return data if copy else None
+
+
+def rank_views(data: Any, *, key: str = KEY) -> Any:
+    """Return which views show which cluster, the best first.
+
+    Parameters
+    ----------
+    data : AnnData or MuData
+        After `cluster`.
+    key : str, default="coterie"
+        The name under which `cluster` wrote its results.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per cluster and view, in the order of clusters and of ``agreement``: the share of the cluster's cells
+        that the view alone assigns to it too. ``rank`` is 1 for the view that shows the cluster best.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> from coterie.datasets import make_views
+    >>> rna, protein, _ = make_views(200, n_clusters=2, separation=6, random_state=0).views.values()
+    >>> cells = anndata.AnnData(rna, obsm={"noise": np.random.default_rng(0).standard_normal((200, 4))})
+    >>> cluster(cells, 2, views=["X", "noise"])
+    >>> rank_views(cells)[["cluster", "view", "rank"]].values.tolist()
+    [['0', 'X', 1], ['0', 'noise', 2], ['1', 'X', 1], ['1', 'noise', 2]]
+    """
+    import pandas
+
+    if key not in data.uns or "cluster_agreement" not in data.uns[key]:
+        raise ValueError(f"There is no uns[{key!r}] that coterie.tl.cluster wrote. Call it first, or pass its key.")
+    shares, names = np.asarray(data.uns[key]["cluster_agreement"]), list(data.uns[key]["params"]["views"])  # (k, V)
+    rows = [
+        {"cluster": str(number), "view": names[v], "agreement": float(own[v]), "rank": rank}
+        for number, own in enumerate(shares)
+        for rank, v in enumerate(np.argsort(-own, kind="stable"), start=1)
+    ]
+    return pandas.DataFrame(rows)
 
 
 def views_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -101,59 +213,69 @@ def views_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) 
     >>> {name: table.shape for name, table in views_of(cells, ["X", "X_pca"]).items()}
     {'X': (3, 3), 'X_pca': (3, 2)}
     """
-    if not hasattr(data, "mod"):
-        if not hasattr(data, "obsm"):
-            raise TypeError(f"coterie.tl takes an AnnData or MuData object. Got a {type(data).__name__} instead.")
-        if isinstance(views, Mapping):
-            return {name: entry_of(data, entry, "The object") for name, entry in views.items()}
-        return {name: entry_of(data, name, "The object") for name in as_list(views or ["X"])}
-    entries = dict(views) if isinstance(views, Mapping) else {name: "X" for name in as_list(views or list(data.mod))}
-    unknown = [name for name in entries if name not in data.mod]
-    if unknown:
-        raise ValueError(f"There is no modality {unknown[0]!r}. There are: {', '.join(data.mod)}.")
-    return {
-        name: for_cells(entry_of(data.mod[name], entry, f"Modality {name!r}"), data, data.mod[name])
-        for name, entry in entries.items()
-    }
+    cells = cells_of(data, views)
+    return {name: for_cells(table.data, cells.index, table.index) for name, table in cells.tables.items()}
 
 
-def as_list(views: Any) -> list[str]:
-    """Return views as a list; one alone may be given as text."""
-    return [views] if isinstance(views, str) else list(views)
-
-
-def entry_of(data: Any, entry: str, owner: str) -> Any:
-    """Return X, a layer or an entry of obsm."""
-    if entry == "X" and data.X is not None:
-        return in_memory(data.X)
-    folder, _, name = entry.rpartition("/")
-    for known, entries in (("obsm", data.obsm), ("layers", data.layers)):
-        if folder in ("", known) and name in entries:
-            return in_memory(entries[name])
-    there = [*(["X"] if data.X is not None else []), *data.obsm, *(f"layers/{layer}" for layer in data.layers)]
-    raise ValueError(f"{owner} has no {entry!r}. There are: {', '.join(there)}.")
-
-
-def in_memory(table: Any) -> Any:
-    """Return a table as a plain one: it may be in an open file, or a view of another table."""
-    if hasattr(table, "to_memory"):
-        table = table.to_memory()
-    return np.asarray(table) if isinstance(table, np.ndarray) or type(table).__module__.startswith("h5py") else table
-
-
-def for_cells(table: Any, data: Any, modality: Any) -> Any:
+def for_cells(table: Any, all_cells: Any, own: Any) -> Any:
     """Return a modality's table with a row for every cell of the whole object, NaN for those that it lacks."""
-    positions = modality.obs_names.get_indexer(data.obs_names)  # (n,)
-    present = positions >= 0
-    if len(positions) == table.shape[0] and bool((positions == np.arange(len(positions))).all()):
+    if own.equals(all_cells):
         return table
-    if hasattr(table, "iloc"):
-        table = table.to_numpy()
+    positions = own.get_indexer(all_cells)  # (n,)
+    present = positions >= 0
     if present.all():
         return table[positions]
     known = table[positions[present]]
     found = np.full((len(positions), table.shape[1]), np.nan, dtype=np.promote_types(table.dtype, np.float32))  # (n, d)
     found[present] = known.toarray() if hasattr(known, "toarray") else known
+    return found
+
+
+# -- what is written ----------------------------------------------------------------------------------------------
+
+
+def write_clusters(
+    data: Any, model: GuidedCoTraining, cells: Cells, key: str, labels: Any, confidence: Any, embedding: Any
+) -> None:
+    """Write labels, confidence, the views' weights and the embedding of cells into their object."""
+    data.obs[key] = as_categories(to_host(labels), model.n_clusters_)
+    data.obs[f"{key}_confidence"] = to_host(confidence)
+    for name, weights in zip(model.view_names_, view_shares(to_host(model.view_support(cells))).T, strict=True):
+        data.obs[f"{key}_weight_{name}"] = weights
+    data.obsm[f"X_{key}"] = to_host(embedding)
+
+
+def view_shares(support: np.ndarray) -> np.ndarray:
+    """Return each view's share of the support for a cell's cluster; NaN, where a cell lacks a view, is 0.
+
+    Examples
+    --------
+    >>> view_shares(np.array([[0.75, 0.25], [0.0, 0.0], [0.5, np.nan]])).tolist()
+    [[0.75, 0.25], [0.5, 0.5], [1.0, 0.0]]
+    """
+    present = ~np.isnan(support)  # (n, V)
+    known = np.where(present, support, 0.0)
+    # Where no view alone supports the cluster, those that the cell has are alike.
+    known = np.where(known.any(axis=1, keepdims=True), known, present)
+    return known / np.maximum(known.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+
+
+def findings(model: GuidedCoTraining) -> dict[str, Any]:
+    """Return what a fit found besides the cells' own results, as values that can be written to .h5ad."""
+    found = {
+        "params": {
+            "n_clusters": model.n_clusters_,
+            "views": list(model.view_names_),
+            **storable(model.get_params(deep=False)),
+        },
+        "preparation": dict(model.preparation_),
+        "view_weights": {name: float(weight) for name, weight in model.view_weights_.items()},
+        "agreement": {name: float(share) for name, share in model.agreement_.items()},
+        "cluster_agreement": np.asarray(model.cluster_agreement_),
+    }
+    if hasattr(model, "stability_"):
+        found["stability"] = float(model.stability_)
+        found["cluster_stability"] = np.asarray(model.cluster_stability_)
     return found
 
 
@@ -174,3 +296,29 @@ def storable(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in parameters.items()
         if isinstance(value, plain) and name not in ("n_clusters", "views")
     }
+
+
+# -- models -------------------------------------------------------------------------------------------------------
+
+
+def entries_of(data: Any, views: Any, names: Sequence[str]) -> dict[str, str]:
+    """Return what of the object each view is."""
+    if isinstance(views, Mapping):
+        return {str(name): str(entry) for name, entry in views.items()}
+    return {name: "X" if is_mudata(data) else name for name in names}
+
+
+def opened_model(model: Any) -> tuple[GuidedCoTraining, dict[str, str] | None]:
+    """Return a model and what its file says of the views; a model that is not from a file says nothing."""
+    if not isinstance(model, str | PathLike):
+        return model, None
+    from coterie.saving import describe_file, load
+
+    noted = describe_file(Path(model))["notes"].get(ENTRIES)
+    return load(model), noted if isinstance(noted, dict) else None
+
+
+def known_views(data: Any, model: GuidedCoTraining, noted: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what of the object the model's views are; a MuData may lack some of them."""
+    entries = noted or {name: "X" if is_mudata(data) else name for name in model.view_names_}
+    return {name: entry for name, entry in entries.items() if not is_mudata(data) or name in data.mod}

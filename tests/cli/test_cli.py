@@ -287,7 +287,7 @@ def test_rows_that_are_nan_throughout_lack_the_view(folder, arrays):
         views = ["pixels.npy", name]
         run("fit", *views, "-k", K, *QUICK, "--labels", "out.csv", "--model", "m.coterie", "--report", "r.json", "-q")
         assert (labels_of("out.csv") == model.labels_).all()
-        run("predict", "m.coterie", *views, "--labels", "again.csv", "-q")
+        run("predict", "m.coterie", *views, "--labels", "again.csv", "--overwrite", "-q")
         assert (labels_of("again.csv") == model.labels_).all()
     hog[3, 2] = np.nan
     np.save("hole.npy", hog)
@@ -733,7 +733,8 @@ def test_examples_run_as_they_stand(folder):
     commands = examples()
     assert len(commands) > 20
     for command in commands:  # in this order: the first one writes the model that others read
-        run(*words_of(command))
+        words = words_of(command)
+        run(*words, *(["--overwrite"] if words[0] == "predict" and "--overwrite" not in words else []))
     written = ("out.parquet", "digits.coterie", "digits.html", "new.csv", "out.csv", "hog.npy", "all.h5")
     assert all(Path(name).stat().st_size for name in written)
 
@@ -982,7 +983,9 @@ def test_every_command_matches_rows_by_id(shuffled, arrays, data):
     assert (labels == right).all()
 
     for order in (files, ["hog.parquet", "pixels.csv", *with_ids]):
-        found = run_shown("predict", "m.coterie", *order, *target, "--labels", "new.csv", "--embedding", "new.npz")
+        found = run_shown(
+            "predict", "m.coterie", *order, *target, "--labels", "new.csv", "--embedding", "new.npz", "--overwrite"
+        )
         assert found["scores"]["ARI"] == truth
         labels = pd.read_csv("new.csv", index_col="id")["label"]
         assert (labels == right.loc[labels.index]).all()

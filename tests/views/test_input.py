@@ -263,3 +263,119 @@ def test_tables_of_pyarrow_are_views_alone_in_a_list_and_in_a_dict(rng):
         for view, table in zip(views, tables, strict=False):
             assert view.columns == ("a", "b")
             np.testing.assert_array_equal(view.data, np.column_stack([table["a"], table["b"]]))
+    for groups in ({"u": ["b"], "v": ["a"]}, {"u": [1], "v": slice(0, 1)}):
+        split = as_views(tables[0], groups)
+        assert [view.columns for view in split] == [("b",), ("a",)]
+        np.testing.assert_array_equal(np.hstack([view.data for view in split])[:, ::-1], as_views(tables[0])[0].data)
+
+
+def test_default_indexes_of_other_lengths_are_refused(data):
+    import pandas as pd
+
+    a, b = (pd.DataFrame(view) for view in data.views.values())
+    np.testing.assert_array_equal(fit([a, b]).labels_, fit([a.to_numpy(), b.to_numpy()]).labels_)
+    with pytest.raises(ValueError, match=r"'b' has 90 rows.*'a' has 120.*default row numbers.*set_index"):
+        fit({"a": a, "b": b.iloc[30:].reset_index(drop=True)})
+    kept = fit({"a": a, "b": b.iloc[30:]})  # a frame that was cut down knows which rows it has
+    named = fit({"a": a.rename_axis("row"), "b": b.iloc[:90].rename_axis("row")})
+    assert len(kept.labels_) == len(named.labels_) == 120
+    assert (kept.view_labels({"a": a, "b": b.iloc[30:]})[:30, 1] == -1).all()
+    model = fit({"a": a, "b": b})
+    with pytest.raises(ValueError, match="default row numbers"):
+        model.predict({"a": a.iloc[:10].reset_index(drop=True), "b": b.iloc[:7].reset_index(drop=True)})
+
+
+def test_ids_that_have_nothing_in_common_are_shown(data):
+    import pandas as pd
+
+    a, b = (pd.DataFrame(view) for view in data.views.values())
+    a.index = [f"row{i}" for i in range(120)]
+    b.index = [f"ROW-{i}" for i in range(120)]
+    with pytest.raises(ValueError, match=r"nothing in common \('row\d+' in 'a' and 'ROW-\d+' in 'b'\)"):
+        fit({"a": a, "b": b})
+
+
+def test_lists_in_columns_are_columns(data):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    a, b = (view.astype(np.float64) for view in data.views.values())
+    expected = fit([a, np.column_stack([b, a[:, 0]])])
+    frame = pd.DataFrame({"embedding": list(b), "size": a[:, 0]})
+    arrow = pa.table({"embedding": b.tolist(), "size": a[:, 0]})
+    for form in (frame, pl.DataFrame({"embedding": b.tolist(), "size": a[:, 0]}), arrow):
+        np.testing.assert_array_equal(fit([a, form]).labels_, expected.labels_)
+    assert as_views(frame)[0].columns == ("embedding[0]", "embedding[1]", "embedding[2]", "embedding[3]", "size")
+    frame.at[3, "embedding"] = None
+    assert as_views([a, frame[["embedding"]]])[1].positions[2:5].tolist() == [2, -1, 4]
+    frame.at[5, "embedding"] = [1.0]
+    with pytest.raises(ValueError, match="lists of 4 and of 1 numbers in column 'embedding'"):
+        fit([a, frame])
+
+
+def test_frames_of_other_kinds(data):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    a, b = (view.astype(np.float64) for view in data.views.values())
+    expected = fit([a, b]).labels_
+    arrows = [pa.table({f"c{j}": column for j, column in enumerate(table.T)}) for table in (a, b)]
+    np.testing.assert_array_equal(fit(arrows).labels_, expected)
+    text = pd.DataFrame(b).assign(name="x", kind=pd.Categorical(["u", "v"] * 60))
+    for bad, said in (
+        (text, r"View 'b'.*not numbers: column 'name' and 1 more"),
+        (text.drop(columns="name"), r"View 'b'.*column 'kind' \(category\)"),
+        (pl.DataFrame({"name": ["x"] * 120}), r"View 'b'.*column 'name'"),
+        (pl.DataFrame(b).lazy(), r"View 'b' is a LazyFrame.*collect"),
+        (pd.DataFrame({"day": pd.date_range("2020-01-01", periods=120)}), r"View 'b' holds dates.*'day'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fit({"a": a, "b": bad})
+
+
+def test_tensors_of_other_kinds(data):
+    torch = pytest.importorskip("torch")
+    a, b = (torch.as_tensor(view) for view in data.views.values())
+    np.testing.assert_array_equal(fit([a, b.bfloat16()]).labels_, fit([a, b.bfloat16().float()]).labels_)
+    with pytest.raises(ValueError, match=r"View 'b' is a sparse tensor.*csr_array"):
+        fit({"a": a, "b": b.to_sparse()})
+
+
+class Endless:
+    """Something that NumPy would iterate for ever."""
+
+    def __len__(self):
+        return 10**9
+
+    def __getitem__(self, number):
+        return Endless()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda x: x, lambda x: [x, x], lambda x: {"a": x}, lambda x: [[x]]],
+    ids=["alone", "list", "dict", "rows"],
+)
+def test_what_is_no_table_is_refused_before_it_is_iterated(wrap):
+    with pytest.raises(ValueError, match=r"must be a table.*Got a Endless"):
+        fit(wrap(Endless()))
+    with pytest.raises(ValueError, match=r"must be a table.*Got a generator"):
+        fit(wrap(i for i in range(3)))
+
+
+def test_one_row_and_no_rows(data):
+    model = fit(data.views)
+    single = fit(data.views["view0"])
+    with pytest.raises(ValueError, match=r"reshape\(1, -1\) for a single row"):
+        single.predict(data.views["view0"][0])
+    none = {name: view[:0] for name, view in data.views.items()}
+    assert model.predict(none).shape == (0,)
+    assert model.predict(none).dtype == model.labels_.dtype
+    assert model.confidence(none).shape == (0,)
+    assert model.transform(none).shape == (0, 3)
+    assert model.view_labels(none).shape == (0, 2)
+    assert list(model.stream(none)) == []
+    assert single.predict(data.views["view0"][:0]).shape == (0,)

@@ -29,3 +29,39 @@ def test_cosine_rows_have_unit_length(rng):
         lengths = np.linalg.norm(rows, axis=1)
         np.testing.assert_allclose(np.delete(lengths, 3), 1)
         assert lengths[3] == 0
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e5, 1e6])
+@pytest.mark.parametrize("scaling", ["block", "half", "standard", "none", "as published"])
+def test_sparse_rows_far_from_zero(offset, scaling):
+    """Distances do not depend on where zero is, and neither do labels, however rows are stored."""
+    from coterie import GuidedCoTraining
+    from coterie.metrics import ari
+
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=400)
+    table = 6 * rng.standard_normal((3, 8))[target] + rng.standard_normal((400, 8)) + offset
+    if scaling == "as published":
+        model = GuidedCoTraining.as_published(3, random_state=0)
+    else:
+        model = GuidedCoTraining(3, random_state=0, scaling=scaling)
+    assert ari(target, model.fit(sparse.csr_array(table)).labels_) > 0.95
+    np.testing.assert_array_equal(model.predict(sparse.csr_array(table)), model.labels_)
+
+
+def test_float32_far_from_zero():
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=400)
+    table = rng.standard_normal((3, 8))[target] + 0.2 * rng.standard_normal((400, 8))
+    from coterie import GuidedCoTraining
+    from coterie.metrics import ari
+
+    model = GuidedCoTraining(3, random_state=0)
+    assert ari(target, model.fit((table + 1e6).astype(np.float32)).labels_) > 0.95
+    mixed = np.column_stack([table, 1e7 + table[:, 0]]).astype(np.float32)
+    with pytest.warns(
+        UserWarning, match=r"View 'X': 1 columns \(the first is column 8\).*float32 holds too few digits"
+    ):
+        model.fit(mixed)
+    with pytest.warns(UserWarning, match="distances between its rows are imprecise"):
+        prepare(sparse.csr_array(np.full((50, 25_000), 1e5) + rng.standard_normal((50, 25_000))), scaling="block")

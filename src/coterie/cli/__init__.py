@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli import compare, convert, demo, describe, fit, predict, report, suggest
+from coterie.cli import compare, convert, demo, describe, drift, fit, predict, report, suggest
 from coterie.cli.pipes import watched_output
 from coterie.cli.session import Commands
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("fit")(fit.fit)
 app.command("predict")(predict.predict)
+app.command("drift")(drift.drift)
 app.command("suggest-k")(suggest.suggest)
 app.command("describe")(describe.describe)
 app.command("report")(report.report)
@@ -54,7 +55,8 @@ def about(
 
     * `coterie demo` needs no files at all.
 
-    Exit codes: 0 is success, 2 bad input or usage, 130 Ctrl-C, 141 output that nobody reads, and 1 a fault of Coterie.
+    Exit codes: 0 is success, 2 bad input or usage, 3 drift that should be looked at, 130 Ctrl-C, 141 output that nobody
+    reads, and 1 a fault of Coterie.
     """
 
 

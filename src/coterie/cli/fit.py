@@ -48,6 +48,15 @@ Embedding = Annotated[
 Confidence = Annotated[
     bool, typer.Option("--confidence", help="Write how sure each label is, beside it.", rich_help_panel=opt.FILES)
 ]
+AlignTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--align-to",
+        metavar="MODEL",
+        help="An older model: clusters that are the same keep its numbers.",
+        rich_help_panel=opt.FILES,
+    ),
+]
 Images = Annotated[
     list[str] | None,
     typer.Option(
@@ -68,6 +77,7 @@ def fit(
     report: ReportFile = None,
     embedding: Embedding = None,
     confidence: Confidence = False,
+    align_to: AlignTo = None,
     image: Images = None,
     colour_by: opt.ColourBy = None,
     text: opt.Text = None,
@@ -121,6 +131,11 @@ def fit(
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [model, report], opened.files.values())
+    older = None
+    if align_to is not None:
+        from coterie.saving import load
+
+        older = load(align_to)
     shapes = parse_images(image or [])
     check_report(report)
     known = read_target(target, id_column, opened, header)
@@ -129,9 +144,16 @@ def fit(
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
         estimator.fit(opened.tables)
+        changes: list[str] = []
+        if older is not None:
+            from coterie.alignment import align
+
+            aligned = align(estimator, older, opened.tables)
+            estimator, changes = aligned.model, aligned.in_words()
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {
         "command": "fit",
+        "changes": changes,
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
         "sizes": cluster_sizes(estimator),
@@ -277,7 +299,9 @@ def show_choice(console: Console, found: dict[str, Any]) -> None:
 
 
 def show_rest(console: Console, found: dict[str, Any]) -> None:
-    """Print how well labels match known ones, and which files were written."""
+    """Print how well labels match known ones, what changed since an older fit, and which files were written."""
+    for change in found.get("changes", ()):
+        console.print(change)
     if found.get("scores") is not None:
         console.print(", ".join(f"{name} {value:.3f}" for name, value in found["scores"].items()))
     for what, path in found["files"].items():

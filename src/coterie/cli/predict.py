@@ -4,34 +4,68 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import Confidence, Embedding, LabelsFile, show_rest
+from coterie.cli.fit import Confidence, Embedding, show_rest
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
-from coterie.cli.tables import Columns, check_one_column, check_outputs, match_files, read_target, scores, stream_rows
+from coterie.cli.tables import (
+    Columns,
+    OpenedViews,
+    check_one_column,
+    check_outputs,
+    match_files,
+    read_target,
+    scores,
+    stream_rows,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
+    from coterie.formats import FileTable
     from coterie.method.assignment import Prediction
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie fit --model` wrote.")]
+NewLabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        help="Write labels: .csv, .parquet, .npy, .npz, .json, ...; - is standard output, as CSV.",
+        rich_help_panel=opt.FILES,
+    ),
+]
+Novelty = Annotated[
+    bool,
+    typer.Option("--novelty", help="Write how unlike the rows of the fit each row is.", rich_help_panel=opt.FILES),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that are there already.", rich_help_panel=opt.FILES)
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail if a row lacks every view, instead of labelling it -1.")]
+
+STANDARD_OUTPUT = Path("-")
+NEWEST = 2**31  # versions of model files whose notes are looked at; the model itself is checked when it is loaded
 
 
 def predict(
     ctx: typer.Context,
     model: ModelArgument,
     views: opt.ViewFiles,
-    labels: LabelsFile = None,
+    labels: NewLabelsFile = None,
     confidence: Confidence = False,
+    novelty: Novelty = False,
     embedding: Embedding = None,
+    overwrite: Overwrite = False,
+    strict: Strict = False,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
@@ -44,19 +78,20 @@ def predict(
 ) -> None:
     """Give new rows the labels that they would have had in the fit.
 
-    A file is the view whose name it has, or holds as a word: `new_pixels.npy` is `pixels`. Views may be left out.
+    A file is the view whose name it has, or holds as a word: `new_pixels.npy` is `pixels`. Views may be left out, and
+    a file without rows gives an output without rows. The column of ids is that of the fit unless another is named.
 
     Examples:
 
     * `coterie predict digits.coterie new_*.npy --labels new.csv`
 
-    * `coterie predict digits.coterie pixels=more.npy --labels more.parquet --confidence --embedding more.npz`
+    * `coterie predict digits.coterie pixels=more.npy --labels more.parquet --confidence --novelty --embedding more.npz`
+
+    * `coterie predict digits.coterie new_*.npy --labels -` writes to standard output.
     """
     voice = Voice.of(ctx)
     with quick_imports():
-        from coterie.formats import open_views
-
-        files = open_views(list(views), id_column=id_column, header=header)
+        files = open_new_files(model, views, id_column, header)
         import_estimator()
         from coterie.saving import load
     estimator = load(model)
@@ -64,41 +99,115 @@ def predict(
         estimator.set_params(device=device)
     if jobs is not None:
         estimator.set_params(n_jobs=jobs)
-    names = view_names(list(files), estimator.view_names_)
-    for given, name in names.items():
-        if given != name:
-            voice.note(f"{files[given].where} is taken as view {name!r}.")
-    named = {names[given]: file for given, file in files.items()}
+    opened = named_views(files, estimator.view_names_, voice)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
-    opened = match_files({name: named[name] for name in estimator.view_names_ if name in named})
-    order = opened.order_of(next(iter(named)))
-    check_one_column(labels, confidence)
-    check_outputs([labels, embedding], [], opened.files.values())
+    order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
+    check_one_column(labels, confidence or novelty)
+    check_new_outputs([labels, embedding], opened, overwrite=overwrite, json=json)
+    if novelty and not hasattr(estimator, "cluster_sizes_"):
+        raise ValueError(f"{model} was written by an older version of Coterie, which knew no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
     columns: dict[Path, Columns] = {}
     if labels is not None:
-        columns[labels] = with_confidence if confidence else label_alone
+        wanted = ["confidence"] * confidence + ["novelty"] * novelty
+        columns[labels] = lambda part: {"label": part.labels, **{name: getattr(part, name) for name in wanted}}
     if embedding is not None:
         columns[embedding] = lambda part: {"embedding": part.embedding}
     with voice.bar(f"labelling {opened.n_rows:,} rows"):
-        assigned = stream_rows(estimator, opened, columns, order)  # (n,)
+        assigned = stream_rows(estimator, opened, columns, order, refuse_lacking if strict else None)  # (n,)
     seconds = time.perf_counter() - started
+    unlabelled = int((assigned < 0).sum())
+    if unlabelled:
+        warnings.warn(f"{unlabelled} rows lack every view, so they have no cluster: their label is -1.", stacklevel=2)
     found: dict[str, Any] = {
         "command": "predict",
         "model": str(model),
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
         "sizes": count(assigned, estimator.n_clusters_),
+        "unlabelled": unlabelled,
         "views": opened.facts(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
         "scores": None if known is None else scores(known, assigned),
         "seconds": seconds,
         "files": {name: str(path) for name, path in (("labels", labels), ("embedding", embedding)) if path is not None},
     }
-    voice.result(found, lambda console: show(console, found))
+    if labels != STANDARD_OUTPUT:
+        voice.result(found, lambda console: show(console, found))
     if not found["files"]:
         voice.note("Nothing was written. Add --labels new.csv.")
+
+
+def open_new_files(
+    model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None
+) -> dict[str, FileTable]:
+    """Open new rows: with the column of ids that is named, or with that of the fit where the files have it.
+
+    Files that all lack rows, as on a day without any, are no files.
+    """
+    from coterie.formats import FormatError, open_views
+    from coterie.formats.container import read_header
+    from coterie.formats.errors import NoRowsError
+
+    notes = {} if id_column is not None else read_header(model, newest=NEWEST).content.get("notes", {})
+    used = notes.get("config", {}).get("id-column") if isinstance(notes, dict) else None
+    if isinstance(used, str):
+        with suppress(FormatError):  # other files may have no such column: then they are read as they are
+            return open_views(list(views), id_column=used, header=header)
+    try:
+        return open_views(list(views), id_column=id_column, header=header)
+    except NoRowsError:
+        if all(lacks_rows(view, header) for view in views):
+            return {}
+        raise
+
+
+def lacks_rows(view: str, header: bool | None = None) -> bool:
+    """Whether a file has columns and no rows."""
+    from coterie.formats import open_views
+    from coterie.formats.errors import NoRowsError
+
+    try:
+        open_views([view], header=header)
+    except NoRowsError:
+        return True
+    return False
+
+
+def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voice) -> OpenedViews:
+    """Return files as the model's views, in the model's order, with their rows matched; no files have no rows."""
+    if not files:
+        return OpenedViews({}, {}, {}, None, 0)
+    names = view_names(list(files), known)
+    for given, name in names.items():
+        if given != name:
+            voice.note(f"{files[given].where} is taken as view {name!r}.")
+    named = {names[given]: file for given, file in files.items()}
+    return match_files({name: named[name] for name in known if name in named})
+
+
+def check_new_outputs(paths: Sequence[Path | None], opened: OpenedViews, *, overwrite: bool, json: bool) -> None:
+    """Refuse outputs that cannot be written, or that are there already."""
+    if STANDARD_OUTPUT in paths and json:
+        raise ValueError("--labels - and --json both write to standard output. Leave one of them out.")
+    files = [path for path in paths if path is not None and path != STANDARD_OUTPUT]
+    check_outputs(files, [], opened.files.values())
+    for path in files:
+        if path.is_file() and not overwrite:
+            raise ValueError(f"{path} is there already. Choose another name, or add --overwrite.")
+
+
+def refuse_lacking(part: Prediction) -> None:
+    """Refuse rows that lack every view."""
+    import numpy as np
+
+    lacking = np.flatnonzero(np.asarray(part.labels) < 0)
+    if len(lacking):
+        raise ValueError(
+            f"Row {part.first_row + lacking[0]} and {len(lacking) - 1} more near it lack every view. Leave them out, "
+            "or leave out --strict: their label is then -1."
+        )
 
 
 def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
@@ -129,21 +238,11 @@ def holds(name: str, word: str) -> bool:
     return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
 
 
-def label_alone(part: Prediction) -> dict[str, Any]:
-    """Return the columns of a file of labels."""
-    return {"label": part.labels}
-
-
-def with_confidence(part: Prediction) -> dict[str, Any]:
-    """Return the columns of a file of labels and how sure they are."""
-    return {"label": part.labels, "confidence": part.confidence}
-
-
 def count(labels: np.ndarray, n_clusters: int) -> list[int]:
     """Return the number of rows in every cluster."""
     import numpy as np
 
-    return np.bincount(labels, minlength=n_clusters).tolist()
+    return np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
 
 
 def show(console: Console, found: dict[str, Any]) -> None:

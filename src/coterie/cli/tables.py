@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -178,22 +180,27 @@ def with_names(
 
 
 def stream_rows(
-    estimator: GuidedCoTraining, opened: OpenedViews, files: Mapping[Path, Columns], order: Any = slice(None)
+    estimator: GuidedCoTraining,
+    opened: OpenedViews,
+    files: Mapping[Path, Columns],
+    order: Any = slice(None),
+    check: Callable[[Prediction], None] | None = None,
 ) -> np.ndarray:
     """Send the rows through a model, write what each file wants of them, and return the labels.
 
-    Files are written as rows come; where they want another ``order``, when all have come.
+    Files are written as rows come; where they want another ``order``, when all have come. Whatever ``check`` raises
+    ends it, and no file is left.
     """
     import numpy as np
-
-    from coterie.formats import open_writer
 
     labels: list[np.ndarray] = []
     held: dict[Path, list[Mapping[str, np.ndarray]]] = {path: [] for path in files}
     with ExitStack() as stack:
         in_place = isinstance(order, slice)
-        writers = {path: stack.enter_context(open_writer(path)) for path in files if in_place}
-        for part in estimator.stream(opened.tables):
+        writers = {path: stack.enter_context(writer_of(path)) for path in files if in_place}
+        for part in estimator.stream(opened.tables) if opened.n_rows else [no_rows(estimator)]:
+            if check is not None:
+                check(part)
             for path, columns in files.items():
                 if in_place:
                     writers[path].write(*with_names(path, columns(part), opened.ids, part.first_row))
@@ -203,14 +210,58 @@ def stream_rows(
     if not in_place:
         ids = None if opened.ids is None else opened.ids[order]
         for path, parts in held.items():
-            write_rows(path, {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}, ids)
+            whole = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+            with writer_of(path) as writer:
+                writer.write(*with_names(path, whole, ids))
     return np.concatenate(labels)  # (n,)
+
+
+def no_rows(estimator: GuidedCoTraining) -> Prediction:
+    """Return the prediction of no rows."""
+    import numpy as np
+
+    from coterie.method.assignment import Prediction
+
+    none = np.empty(0, dtype=np.float32)
+    width = estimator.cluster_centers_.shape[1]
+    return Prediction(0, np.empty(0, dtype=np.int32), none, np.empty((0, width), dtype=np.float32), none)
+
+
+def writer_of(path: Path) -> Any:
+    """Return what writes rows to a file, or to standard output as CSV."""
+    from coterie.formats import open_writer
+
+    return standard_output() if str(path) == "-" else open_writer(path)
+
+
+@contextmanager
+def standard_output() -> Iterator[CsvLines]:
+    """Yield what writes rows to standard output."""
+    yield CsvLines(sys.stdout)
+
+
+class CsvLines:
+    """Rows as lines of CSV, the first one with the columns' names."""
+
+    def __init__(self, stream: Any) -> None:
+        self._lines = csv.writer(stream, lineterminator="\n")
+        self._begun = False
+
+    def write(self, columns: Mapping[str, np.ndarray], ids: np.ndarray | None = None) -> None:
+        """Write some rows."""
+        named = columns if ids is None else {"id": ids, **columns}
+        if not self._begun:
+            self._lines.writerow(named)
+            self._begun = True
+        self._lines.writerows(zip(*(values.tolist() for values in named.values()), strict=True))
 
 
 def check_one_column(path: Path | None, confidence: bool) -> None:
     """Refuse two columns in a format of one."""
     if path is not None and path.suffix.lower() == ".npy" and confidence:
-        raise ValueError(f"{path} holds one column, so there is no room for --confidence. Write .npz or .parquet.")
+        raise ValueError(
+            f"{path} holds one column, so there is no room for --confidence or --novelty. Write .npz or .parquet."
+        )
 
 
 def scores(known: np.ndarray, labels: np.ndarray) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.formats.errors import FormatError
+from coterie.formats.errors import FormatError, NoRowsError
 from coterie.formats.unpacking import is_bomb
 
 LETTER_BYTES = 4  # in NumPy's text
@@ -37,7 +37,7 @@ def check_shape(shape: Sequence[int], where: str) -> tuple[int, int]:
     for side in shape[1:]:
         n_columns *= int(side)
     if shape[0] == 0:
-        raise FormatError(f"{where} has no rows. Leave the file out.")
+        raise NoRowsError(f"{where} has no rows. Leave the file out.")
     if n_columns == 0:
         raise FormatError(f"{where} has no columns. Leave the file out.")
     return int(shape[0]), n_columns

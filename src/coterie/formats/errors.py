@@ -16,6 +16,10 @@ class FormatError(ValueError):
         super().__init__(printable(message))
 
 
+class NoRowsError(FormatError):
+    """A table has columns and no rows: nothing to fit, and nothing to predict."""
+
+
 def printable(text: str) -> str:
     r"""Return text on one line, whatever a file has in its names: what cannot be shown is written as its code.
 

@@ -123,7 +123,7 @@ def sum_groups(rows: Rows, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 @dataclass(frozen=True)
 class Prediction:
-    """Labels, confidence and embedding of some consecutive rows.
+    """Labels, confidence, embedding and novelty of some consecutive rows.
 
     Attributes
     ----------
@@ -132,16 +132,20 @@ class Prediction:
     labels : ndarray of shape (b,)
     confidence : ndarray of shape (b,)
     embedding : ndarray of shape (b, n_components)
+    novelty : ndarray of shape (b,) or None
+        None for a model whose file is older than novelty.
     """
 
     first_row: int
     labels: np.ndarray
     confidence: np.ndarray
     embedding: np.ndarray
+    novelty: np.ndarray | None = None
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return labels, confidence and embedding."""
-        return self.labels, self.confidence, self.embedding
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return labels, confidence, embedding and, where it is known, novelty."""
+        found = {"labels": self.labels, "confidence": self.confidence, "embedding": self.embedding}
+        return found if self.novelty is None else {**found, "novelty": self.novelty}
 
 
 @storable_block

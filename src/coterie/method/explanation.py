@@ -45,3 +45,28 @@ def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, view_ce
         present = np.bincount(labels[own >= 0], minlength=n_clusters)
         columns.append(agree / np.maximum(present, 1))
     return np.column_stack(columns)  # (k, V)
+
+
+def support_by_view(block: Block, labels: np.ndarray, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
+    """Return how much nearer each view alone places each row to its cluster than to the next: 0 where it does not.
+
+    NaN where a row lacks the view.
+    """
+    labels, columns = to_host(labels).astype(np.int64), []
+    for v, centroids in enumerate(view_centroids):
+        rows = to_host(row_map.view_alone(block, v))  # (b, c)
+        squares = squared_gaps(rows, centroids)  # (b, k)
+        own = np.take_along_axis(squares, labels[:, None], axis=1)[:, 0]  # (b,)
+        np.put_along_axis(squares, labels[:, None], np.inf, axis=1)
+        other = squares.min(axis=1)  # (b,)
+        nearer = own < other
+        support = np.where(nearer, 1 - np.sqrt(own / np.where(nearer, other, 1)), 0.0)
+        columns.append(np.where((rows != 0).any(axis=1), support, np.nan))
+    return np.column_stack(columns).astype(np.float32)  # (b, V)
+
+
+def squared_gaps(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Return the squared distances between rows and centroids, in float64: near ones must not cancel."""
+    rows, centroids = rows.astype(np.float64), centroids.astype(np.float64)
+    lengths = (rows**2).sum(axis=1)[:, None] + (centroids**2).sum(axis=1)  # (b, k)
+    return np.maximum(lengths - 2 * rows @ centroids.T, 0)

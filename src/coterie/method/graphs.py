@@ -146,7 +146,12 @@ class GraphMap:
         return {name: float(np.mean(parts)) for name, parts in found.items()}
 
     def connect(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Block:
-        """Return the neighbours of some rows; ``first_row`` is only for error messages.
+        """Return the neighbours of some rows with their weights; ``first_row`` is only for error messages."""
+        watch = watch or Stopwatch()
+        return self.weigh(self.search(views, first_row, watch), watch)
+
+    def search(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Neighbours:
+        """Return the neighbours of some rows, before they have weights.
 
         On a GPU, products and selection are one kernel, except where distances to all landmarks are needed.
         """
@@ -156,7 +161,7 @@ class GraphMap:
             if CONCATENATION not in self.searches or not any(own.gaps for own in prepared):
                 found = self._new_neighbours(len(prepared[0].norms))
                 self._search_fused(prepared, found)
-                return self._weigh(found, watch)
+                return found
         n_rows, scratch = views[0].data.shape[0], Scratch()
         found = self._new_neighbours(n_rows)
         step = TILE_ROWS * max(1, PREPARED_NUMBERS // sum(view.data.shape[1] for view in views) // TILE_ROWS)
@@ -167,7 +172,27 @@ class GraphMap:
                 rows = slice(at, min(at + TILE_ROWS, some.stop - start))
                 tile = slice(start + rows.start, start + rows.stop)
                 self._search_tile([own.part(rows) for own in prepared], watch, scratch, found.part(tile))
-        return self._weigh(found, watch)
+        return found
+
+    def nearest_distances(self, found: Neighbours, own: np.ndarray | None = None) -> np.ndarray:
+        """Return the rows' distances to near landmarks: by view, NaN where they lack it, and over all views at last.
+
+        Of a view's q neighbours at the smallest scale it is the (q - 1)-th, so that it is the same for a row that is
+        itself a landmark (number ``own``, -1 for others), and is not counted among its neighbours. The last column is
+        there where the views side by side have a graph.
+        """
+        columns = []
+        for v in [v for v in (*range(len(self.names)), CONCATENATION) if any(graph.view == v for graph in self.graphs)]:
+            scales = sorted((graph.n_neighbors, g) for g, graph in enumerate(self.graphs) if graph.view == v)
+            q, g = next((scale for scale in scales if scale[0] > 1), scales[-1])
+            indices, squares = to_host((found.indices[:, self._columns(g)], found.squares[:, self._columns(g)]))
+            squares = squares.astype(np.float64)  # (b, q)
+            itself = np.zeros(squares.shape, dtype=bool) if own is None else indices == own[:, None]
+            squares[itself] = -1
+            squares.sort(axis=1)
+            chosen = np.where(itself.any(axis=1), squares[:, -1], squares[:, max(q - 2, 0)])  # (b,)
+            columns.append(np.sqrt(np.where(np.isfinite(chosen) & (chosen >= 0), chosen, np.nan)))
+        return np.column_stack(columns)  # (b, V) or (b, V + 1)
 
     def _search_tile(
         self, prepared: Sequence[PreparedRows], watch: Stopwatch, scratch: Scratch, found: Neighbours
@@ -208,8 +233,9 @@ class GraphMap:
         like = self.landmarks[0].norms
         return Neighbours(*kernels_of(like).new_neighbours(n_rows, int(self.bounds[-1]), self.n_landmarks, like))
 
-    def _weigh(self, found: Neighbours, watch: Stopwatch) -> Block:
-        """Return neighbours with weights instead of distances."""
+    def weigh(self, found: Neighbours, watch: Stopwatch | None = None) -> Block:
+        """Return neighbours with weights instead of distances, which are overwritten."""
+        watch = watch or Stopwatch()
         kernels = kernels_of(found.squares)
         with watch("neighbours"):
             bandwidths = [graph.bandwidth for graph in self.graphs]

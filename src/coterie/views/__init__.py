@@ -1,7 +1,8 @@
 """Whatever the user passes -> named, validated views, read block by block; raw columns -> prepared ones.
 
-``reading`` recognises what was passed, ``matching`` finds the rows that belong together, ``views`` holds the result,
-``checks`` refuses what cannot be clustered, and ``preparation`` makes distances meaningful.
+``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``matching``
+finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what cannot be clustered, and
+``preparation`` makes distances meaningful.
 """
 
 from coterie.views.checks import Shape, check_columns, check_finite, check_finite_rows, check_overlap
@@ -16,7 +17,7 @@ from coterie.views.preparation import (
     within_float_range,
 )
 from coterie.views.reading import as_views, match_views
-from coterie.views.views import RawRows, RowRange, View, ViewBlock, Views
+from coterie.views.views import RawRows, RowRange, View, ViewBlock, Views, absent_views
 
 __all__ = [
     "METRICS",
@@ -30,6 +31,7 @@ __all__ = [
     "View",
     "ViewBlock",
     "Views",
+    "absent_views",
     "as_views",
     "check_columns",
     "check_finite",

@@ -65,8 +65,21 @@ def check_overlap(views: Views, n_clusters: int) -> None:
         apart = ", ".join(repr(name) for name, group in zip(views.names, groups, strict=True) if group == groups[0])
         raise ValueError(
             f"The views do not overlap enough: fewer than {needed} rows have both one of {apart} and one of the other "
-            "views, so their clusters cannot be matched. Add rows that have both, or cluster the views apart."
+            f"views, so their clusters cannot be matched{ids_in_words(views, presence, groups)}. "
+            "Add rows that have both, or cluster the views apart."
         )
+
+
+def ids_in_words(views: Views, presence: np.ndarray, groups: np.ndarray) -> str:
+    """Return an id of each of two groups of views that share no row, for an error; empty where they share some."""
+    if views.ids is None:
+        return ""
+    apart = groups != groups[0]  # (V,)
+    first, other = presence[:, ~apart].any(axis=1), presence[:, apart].any(axis=1)  # (n,)
+    if (first & other).any():
+        return ""
+    pairs = ((views.ids[first][0], views.names[0]), (views.ids[other][0], views.names[int(apart.argmax())]))
+    return ": their ids have nothing in common (" + " and ".join(f"{own!r} in {name!r}" for own, name in pairs) + ")"
 
 
 def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:

@@ -11,8 +11,13 @@ from coterie.rows.partitions import DaskTable, align_tables
 from coterie.views.views import View, Views
 
 
-def align_views(views: list[View], tables: list[Any]) -> Views:
-    """Return the views with their rows matched; ``tables`` are what the user passed for each."""
+def align_views(views: list[View], tables: list[Any], order: Any = None) -> Views:
+    """Return the views with their rows matched; ``tables`` are what the user passed for each.
+
+    ``order`` is a pandas index of all rows, where what the user passed has one besides those of the tables.
+    """
+    if order is not None:
+        return place_by_index(views, [table.index for table in tables], order)
     if any(isinstance(view.data, DaskTable) for view in views):
         return align_by_partition(views)
     if all(is_file_table(view.data) for view in views):
@@ -31,6 +36,24 @@ def pandas_index(table: Any) -> Any:
     return index if hasattr(index, "is_unique") and hasattr(index, "get_indexer") else None
 
 
+def is_default_index(index: Any) -> bool:
+    """Whether an index is the row numbers that pandas gives frames without one."""
+    return type(index).__name__ == "RangeIndex" and index.name is None and index.start == 0 and index.step == 1
+
+
+def check_default_indexes(views: list[View], ids: list[Any]) -> None:
+    """Refuse frames of different lengths whose indexes nobody has set: row 5 of one need not be row 5 of another."""
+    numbered = [(view, index) for view, index in zip(views, ids, strict=True) if is_default_index(index)]
+    for view, index in numbered[1:]:
+        first, own = numbered[0]
+        if len(index) != len(own):
+            raise ValueError(
+                f"View {view.name!r} has {len(index)} rows, but view {first.name!r} has {len(own)}, and their indexes "
+                "are pandas' default row numbers, which do not say which rows belong together. Set an index that names "
+                'the rows (frame.set_index("id")); if the row numbers are meant, name it (frame.index.name = "row").'
+            )
+
+
 def align_by_position(views: list[View], ids: list[Any]) -> Views:
     """Check that the views have the same number of rows; frames with different indexes are matched by index."""
     known = [index for index in ids if index is not None]
@@ -41,6 +64,7 @@ def align_by_position(views: list[View], ids: list[Any]) -> Views:
                 f"The frames have different indexes, and view {nameless!r} has none to match its rows by. "
                 "Pass it as a frame with an index, or bring all views to the same order first."
             )
+        check_default_indexes(views, ids)
         return align_by_index(views, known)
     first = views[0]
     for view in views[1:]:
@@ -86,25 +110,39 @@ def align_by_index(views: list[View], ids: list[Any]) -> Views:
     """Match the rows of frames by their indexes: a row has the views whose index holds its id."""
     union = ids[0]
     for view, index in zip(views, ids, strict=True):
-        if not index.is_unique:
-            raise ValueError(
-                f"View {view.name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
-                "rows cannot be matched with those of the other views. Make the index unique."
-            )
+        check_unique(view.name, index)
         union = union.append(index.difference(union, sort=False))
+    return place_by_index(views, ids, union)
+
+
+def check_unique(name: str, index: Any) -> None:
+    """Refuse an index that names several rows alike."""
+    if not index.is_unique:
+        raise ValueError(
+            f"View {name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
+            "rows cannot be matched with those of the other views. Make the index unique."
+        )
+
+
+def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
+    """Return the views with the rows of ``order``: a row has the views whose index holds its id."""
     aligned = []
     for view, index in zip(views, ids, strict=True):
-        positions = np.asarray(index.get_indexer(union))  # (n,)
+        if index.equals(order):
+            aligned.append(view)
+            continue
+        check_unique(view.name, index)
+        positions = np.asarray(index.get_indexer(order))  # (n,)
         if view.positions is not None:
             positions = np.where(positions >= 0, view.positions[positions], -1)
         in_place = np.array_equal(positions, np.arange(view.data.shape[0]))
-        aligned.append(View(view.name, view.data, view.columns, None if in_place else positions))
+        aligned.append(replace(view, positions=None if in_place else positions))
     lost = rows_without_views(aligned)
     if len(lost):
         raise ValueError(
-            f"Row {union[lost[0]]!r} and {len(lost) - 1} more are NaN throughout in every view. Leave them out."
+            f"Row {order[lost[0]]!r} and {len(lost) - 1} more are NaN throughout in every view. Leave them out."
         )
-    return Views(tuple(aligned), np.asarray(union))
+    return Views(tuple(aligned), np.asarray(order))
 
 
 def rows_without_views(views: list[View]) -> np.ndarray:

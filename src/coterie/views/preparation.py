@@ -27,6 +27,7 @@ from coterie.arrays import (
     to_host,
 )
 from coterie.kernels import kernels_of
+from coterie.validation import warn_caller
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
 Table: TypeAlias = Any
@@ -54,7 +55,12 @@ ALIKE, UNLIKE = 0.75, 1.25  # log10 of the ratio of columns' scales: below, they
 LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this much more often than by chance
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
-RELATIVE_ROUNDING = {2: 1e-3, 4: 1e-6, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+
+# Sparse rows are not centred, except where their mean is this many times as long as their deviations: squares of such
+# rows in float32 would leave nothing of the distances between them. Up to this many columns blocks become arrays.
+FAR_FROM_ZERO = 100.0
+MOST_CENTRED_COLUMNS = 20_000
 
 # Columns with larger values, or with none above one over it, are rescaled before they are squared.
 SQUARED_SAFELY = 1e100
@@ -259,13 +265,15 @@ def prepare(
     n_clusters: int = 8,
     dtype: Any = "float32",
     seed: int = 0,
+    name: str = "X",
 ) -> Preparation:
-    """Fit the preparation of one view to a sample of its rows.
+    """Fit the preparation of one view, whose name is for warnings, to a sample of its rows.
 
     Except with ``scaling="none"``, prepared rows have unit mean squared distance from their mean, so that every view
     has the same weight in the concatenation.
     """
     rows = thinned(sample)
+    warn_of_lost_columns(name, rows)
     if scaling == "auto":
         sample, rows = to_host(sample), to_host(rows)
         kind = kind_of(sample, rows)
@@ -277,7 +285,7 @@ def prepare(
             steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine")
     else:
         kind = "raw" if scaling == "none" else "given"
-        steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine")
+        steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine", name=name)
     steps = [Project(step.directions.astype(dtype)) if isinstance(step, Project) else step for step in steps]
     plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
     if scaling == "none":
@@ -307,7 +315,7 @@ def within_float_range(
     ]
 
 
-def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
+def given_steps(rows: Table, exponent: float, *, cosine: bool, name: str = "X") -> list[Step]:
     """Divide out a power of every column's standard deviation."""
     moments = column_moments(rows)
     varies = moments.varies()
@@ -316,9 +324,39 @@ def given_steps(rows: Table, exponent: float, *, cosine: bool) -> list[Step]:
         scale = np.where(varies, np.where(varies, moments.std, 1.0) ** -exponent, 0.0)  # (d,)
     elif sparse.issparse(rows) and not cosine and not varies.all():
         scale = varies.astype(np.float64)  # without centring, constant columns would swamp the others
+    if sparse.issparse(rows) and not cosine and far_from_zero(moments, scale):
+        if rows.shape[1] <= MOST_CENTRED_COLUMNS:
+            return [Densify(), Columns(moments.mean, scale)]
+        warn_caller(
+            f"View {name!r} is sparse, and its columns lie far from zero beside their deviations: distances between "
+            "its rows are imprecise. Subtract the columns' means first, or pass dense rows."
+        )
     center = None if cosine or sparse.issparse(rows) else moments.mean
     steps: list[Step] = [Columns(center, scale)]
     return [*steps, UnitRows()] if cosine else steps
+
+
+def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
+    """Whether rows lie so far from zero that products of uncentred rows lose the distances between them."""
+    scale = np.where(moments.varies(), 1.0 if scale is None else scale, 0.0)  # (d,)
+    mean, std = scale * moments.mean, scale * moments.std
+    unit = max(np.abs(mean).max(initial=0.0), np.finfo(np.float64).tiny)  # squares of 1e200 would overflow
+    return bool(np.sum((mean / unit) ** 2) > FAR_FROM_ZERO**2 * np.sum((std / unit) ** 2) > 0)
+
+
+def warn_of_lost_columns(name: str, rows: Table) -> None:
+    """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
+    digits = np.finfo(precision_of(rows)).eps / 2 if precision_of(rows) in ("float16", "float32") else 0.0
+    if not digits:
+        return
+    moments = column_moments(rows)
+    lost = (moments.std > digits * moments.peak) & ~moments.varies()  # (d,) less is rounding alone
+    if lost.any():
+        warn_caller(
+            f"View {name!r}: {lost.sum()} columns (the first is column {int(lost.argmax())}) are so large beside their "
+            f"deviation that {precision_of(rows)} holds too few digits of it, and are left out. Subtract a constant "
+            "from them before they are stored, or store float64."
+        )
 
 
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
+from numbers import Number
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, precision_of
+from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of
 from coterie.rows.partitions import DaskTable, as_dask_table
+from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudata
+from coterie.views.frames import frame_values, is_frame
 from coterie.views.matching import align_views, is_file_table
 from coterie.views.preparation import Table
 from coterie.views.views import View, Views, nan_rows
 
-# Frames of these libraries are recognised by the module they come from, so that none need be imported.
-FRAME_LIBRARIES = ("pandas", "polars", "modin")
+# What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
+SCALARS = (Number, str, bytes, NoneType, date, time, timedelta)
 
 
-def as_views(X: Any, groups: Any = None) -> Views:
+def as_views(X: Any, groups: Any = None, *, may_be_empty: bool = False) -> Views:
     """Return what the user passed as validated views.
 
     Parameters
     ----------
-    X : array, frame, or a list, tuple or dict of them
+    X : array, frame, AnnData, a list, tuple or dict of them, or MuData
         Several 2-D tables with the same rows are several views. One table is one view, or one for each of
-        ``groups``.
+        ``groups``. The modalities of a MuData are views; of an AnnData, X is taken.
     groups : dict or list of column selections, optional
         How to split the columns of one table: slices, lists of column numbers, or lists of column names.
+    may_be_empty : bool, default=False
+        Whether tables without rows are allowed: new rows may be none.
 
     Examples
     --------
@@ -40,9 +47,12 @@ def as_views(X: Any, groups: Any = None) -> Views:
     >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
     ('left', 'right')
     """
-    X = open_paths(X)
+    X = open_paths(as_cells(X))
+    order = X.index if isinstance(X, Cells) else None
     if groups is not None:
         tables = _split_columns(X, groups)
+    elif isinstance(X, Cells):
+        tables = dict(X.tables)
     elif _is_dict_of_tables(X):
         tables = {str(name): table for name, table in X.items()}
         if len(tables) < len(X):
@@ -56,8 +66,24 @@ def as_views(X: Any, groups: Any = None) -> Views:
     if not tables:
         raise ValueError("No views: X is empty. Pass at least one 2-D array.")
     lone = len(tables) == 1 and "X" in tables
-    views = [_as_view(name, table, lone) for name, table in tables.items()]
-    return align_views(views, list(tables.values()))
+    views = [_as_view(name, table, lone, may_be_empty) for name, table in tables.items()]
+    return align_views(views, list(tables.values()), order)
+
+
+def as_cells(X: Any) -> Any:
+    """Return AnnData and MuData as tables with the cells' names, also in a list or dict; all else as it is."""
+    if is_anndata(X) or is_mudata(X):
+        return cells_of(X)
+    if isinstance(X, Mapping) and not sparse.issparse(X) and any(map(is_anndata, X.values())):
+        return {name: one_table(table) if is_anndata(table) else table for name, table in X.items()}
+    if isinstance(X, list | tuple) and any(map(is_anndata, X)):
+        return [one_table(table) if is_anndata(table) else table for table in X]
+    return X
+
+
+def one_table(data: Any) -> CellTable:
+    """Return X of an AnnData."""
+    return cells_of(data).tables["X"]
 
 
 def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
@@ -65,7 +91,11 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
 
     A dict may leave views out, and a list may hold None: the rows then lack those views.
     """
+    X = as_cells(X)
     X = list(open_paths(X).values()) if _names_files(X) else open_paths(X)  # a list is in the order of the fit's views
+    cells = X if isinstance(X, Cells) and not (len(names) == len(X.tables) == 1) else None
+    if cells is not None:
+        X = cells.tables
     if groups is None and _is_dict_of_tables(X):
         unknown = [str(name) for name in X if str(name) not in names]
         if unknown:
@@ -83,7 +113,7 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
             )
         given = {name: table for name, table in zip(names, X, strict=True) if table is not None}
     else:
-        found = as_views(X, groups)
+        found = as_views(X, groups, may_be_empty=True)
         if found.names != tuple(names):
             if len(found) != len(names):
                 raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
@@ -96,7 +126,7 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
         return found
     if not given:
         raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
-    found = as_views(given)
+    found = as_views(given if cells is None else Cells(given, cells.index), may_be_empty=True)
     by_name = {view.name: view for view in found}
     absent = np.broadcast_to(-1, found.n_rows)
     views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
@@ -127,10 +157,6 @@ def _names_files(X: Any) -> bool:
     return isinstance(X, str | PathLike)
 
 
-def _is_frame(table: Any) -> bool:
-    return type(table).__module__.split(".")[0] in FRAME_LIBRARIES
-
-
 def _is_dict_of_tables(X: Any) -> bool:
     return isinstance(X, Mapping) and not sparse.issparse(X)  # SciPy's DOK arrays are dicts
 
@@ -139,14 +165,18 @@ def _is_list_of_tables(X: Any) -> bool:
     """Whether X is a list of views, and not one table written as nested lists."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    # A table of pyarrow has neither, but names of columns.
-    if any(hasattr(item, "ndim") or hasattr(item, "column_names") or _is_frame(item) or item is None for item in X):
+    if any(hasattr(item, "ndim") or isinstance(item, CellTable) or is_frame(item) or item is None for item in X):
         return True
     first = X[0]
     return isinstance(first, list | tuple) and bool(first) and isinstance(first[0], list | tuple)
 
 
 def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
+    if isinstance(X, Cells):
+        raise ValueError(
+            "views= splits the columns of one table, but X is an AnnData or MuData object. Leave out views=; "
+            "coterie.tl.cluster(data, views=...) chooses layers, entries of obsm and modalities."
+        )
     if _is_dict_of_tables(X) or _is_list_of_tables(X):
         raise ValueError(
             "views= splits the columns of one table, but X is a list or dict of tables already. "
@@ -157,13 +187,15 @@ def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
         if isinstance(groups, Mapping)
         else ((f"view{number}", group) for number, group in enumerate(groups))
     )
-    if not _is_frame(X) and not sparse.issparse(X) and not is_dask(X):
+    if not is_frame(X) and not sparse.issparse(X) and not is_dask(X):
+        check_is_table("X", X)
         X = np.asarray(X)
     return {str(name): _select_columns(X, str(name), group) for name, group in named}
 
 
 def _select_columns(X: Any, name: str, group: Any) -> Any:
-    names = list(X.columns) if _is_frame(X) or hasattr(X, "columns") else None
+    is_arrow = type(X).__module__.startswith("pyarrow")  # its columns are the values
+    names = list(X.column_names) if is_arrow else list(X.columns) if is_frame(X) or hasattr(X, "columns") else None
     if isinstance(group, str):
         group = [group]
     by_name = isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(c, str) for c in group)
@@ -175,7 +207,7 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
         missing = [c for c in group if c not in names]
         if missing:
             raise ValueError(f"views[{name!r}] names column {missing[0]!r}, which X does not have.")
-        return X[list(group)]
+        return X.select(list(group)) if is_arrow else X[list(group)]
     width = X.shape[1] if getattr(X, "ndim", 2) == 2 else 0
     numbers = np.arange(width)[group] if isinstance(group, slice) else np.atleast_1d(np.asarray(group))
     if numbers.dtype == bool and len(numbers) == width:
@@ -189,22 +221,29 @@ def _select_columns(X: Any, name: str, group: Any) -> Any:
         raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
     if names is None:
         return X[:, group] if isinstance(group, slice) else X[:, numbers.astype(int)]
+    if is_arrow:
+        return X.select(numbers.tolist())
     return X.iloc[:, numbers] if hasattr(X, "iloc") else X[[names[c] for c in numbers]]
 
 
-def _as_view(name: str, table: Any, lone: bool) -> View:
+def _as_view(name: str, table: Any, lone: bool, may_be_empty: bool = False) -> View:
     label = "X" if lone else f"View {name!r}"
-    named = getattr(table, "column_names", getattr(table, "columns", None))  # pyarrow's columns are the values
-    columns = None if named is None else tuple(str(c) for c in named)
+    columns = None
+    if is_frame(table):
+        table, columns = frame_values(label, table)
+    elif getattr(table, "columns", None) is not None:  # of a Dask dataframe, a file or cells
+        columns = tuple(str(c) for c in table.columns)
+    if isinstance(table, CellTable):
+        table = table.data
     table = _unmapped(name, table)
     data = table if is_file_table(table) else _as_dask_table(label, table) or _as_table(label, table)
     if data.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {data.ndim}D array instead: {label} has shape {data.shape}. "
             "Reshape your data: one row per sample, one column per feature "
-            "(array.reshape(-1, 1) for a single feature)."
+            "(array.reshape(1, -1) for a single row, array.reshape(-1, 1) for a single feature)."
         )
-    if data.shape[0] == 0:
+    if data.shape[0] == 0 and not may_be_empty:
         raise ValueError(
             f"{label}: found array with 0 sample(s) (shape={data.shape}) while a minimum of 1 is "
             "required. Pass at least as many rows as clusters."
@@ -238,9 +277,8 @@ def _as_table(label: str, table: Any) -> Table:
         if not data.has_canonical_format:
             data = data.copy()
             data.sum_duplicates()
-    elif _is_frame(table):
-        data = _frame_values(table)
     else:
+        check_is_table(label, table)
         if (tensor := as_device_tensor(table)) is not None:
             check_real_numbers(label, tensor)
             return tensor
@@ -265,6 +303,22 @@ def _as_table(label: str, table: Any) -> Table:
         ) from error
 
 
+def check_is_table(label: str, table: Any) -> None:
+    """Refuse what is no array before NumPy iterates it, which may never end."""
+    if is_sparse_tensor(table):
+        raise ValueError(f"{label} is a sparse tensor. Pass a scipy.sparse.csr_array, or .to_dense() of it.")
+    if any(hasattr(table, known) for known in ("__array__", "__array_interface__", "__dlpack__")):
+        return
+    if not isinstance(table, list | tuple):
+        raise ValueError(
+            f"{label} must be a table: an array, a sparse matrix, a frame, AnnData or nested lists of numbers; several "
+            f"of them make a list or dict of views. Got a {type(table).__name__} instead."
+        )
+    for item in table:
+        if not isinstance(item, SCALARS):
+            check_is_table(label, item)
+
+
 def check_real_numbers(label: str, table: Any) -> None:
     """Refuse complex numbers."""
     if is_complex(table):
@@ -282,13 +336,6 @@ def _as_dask_table(label: str, table: Any) -> DaskTable | None:
     if found.dtype.kind not in "biuf":
         raise ValueError(f"{label} holds {found.dtype}. Turn its columns into real numbers, or leave them out.")
     return found
-
-
-def _frame_values(table: Any) -> np.ndarray:
-    """Return a frame's values, NaN where they are missing."""
-    if hasattr(table, "iloc") and getattr(table, "ndim", 2) == 2 and any(hasattr(t, "na_value") for t in table.dtypes):
-        return table.to_numpy(dtype=np.float64, na_value=np.nan)
-    return table.to_numpy()
 
 
 def _positions_of_present_rows(data: Table) -> np.ndarray | None:

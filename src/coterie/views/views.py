@@ -147,6 +147,11 @@ class Views(Sequence[View]):
         return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
 
 
+def absent_views(names: Sequence[str], n_rows: int = 1) -> Views:
+    """Return rows that lack every view."""
+    return Views(tuple(View(name, np.zeros((0, 1)), None, np.full(n_rows, -1)) for name in names))
+
+
 @dataclass(frozen=True)
 class RawRows:
     """Some raw rows of every view, read."""

@@ -1,0 +1,81 @@
+"""``coterie drift``: a model and new rows in; whether they are still like those of the fit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli import options as opt
+from coterie.cli.predict import ModelArgument, named_views, open_new_files
+from coterie.cli.session import Voice, cell
+from coterie.cli.start import import_estimator, quick_imports
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOOK_AT_IT = 3  # the exit code
+
+Tolerance = Annotated[
+    float,
+    typer.Option("--tolerance", help="How far shares may differ, besides what chance explains.", min=0.0, max=1.0),
+]
+
+
+def drift(
+    ctx: typer.Context,
+    model: ModelArgument,
+    views: opt.ViewFiles,
+    tolerance: Tolerance = 0.1,
+    id_column: opt.IdColumn = None,
+    header: opt.Header = None,
+    config: opt.Config = None,
+    device: opt.Device = None,
+    jobs: opt.Jobs = None,
+    quiet: opt.Quiet = False,
+    json: opt.Json = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Compare a batch of rows with the rows of the fit.
+
+    Novelty (how unlike all rows of the fit), the shares of the clusters and of missing views are compared. The exit
+    code is 3 if something should be looked at, and 0 if not.
+
+    Examples:
+
+    * `coterie drift digits.coterie new_*.npy`
+
+    * `coterie drift digits.coterie pixels=today.npy --tolerance 0.05 --json`
+    """
+    voice = Voice.of(ctx)
+    with quick_imports():
+        files = open_new_files(model, views, id_column, header)
+        import_estimator()
+        from coterie.drift import measure_drift
+        from coterie.saving import load
+    estimator = load(model)
+    estimator.set_params(**{name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None})
+    opened = named_views(files, estimator.view_names_, voice)
+    with voice.bar(f"comparing {opened.n_rows:,} rows"):
+        measured = measure_drift(estimator, opened.tables, tolerance=tolerance)
+    found: dict[str, Any] = {"command": "drift", "model": str(model), "views": opened.facts(), **asdict(measured)}
+    found["drifted"] = bool(measured.alarms)
+    voice.result(found, lambda console: show(console, found))
+    if measured.alarms:
+        raise typer.Exit(LOOK_AT_IT)
+
+
+def show(console: Console, found: dict[str, Any]) -> None:
+    """Print how a batch differs from the fit."""
+    console.print(
+        f"[bold]{found['n_rows']:,} rows[/bold]: {found['novel']:.1%} novel (5.0% expected), "
+        f"{found['share_shift']:.1%} in other clusters"
+    )
+    for name, share in found["lacking"].items():
+        if share or found["fitted_lacking"][name]:
+            console.print(cell(f"without {name}: {share:.1%} ({found['fitted_lacking'][name]:.1%} in the fit)"))
+    for alarm in found["alarms"]:
+        console.print(f"[bold]look at it:[/bold] {cell(alarm)}", soft_wrap=True)
+    if not found["alarms"]:
+        console.print("as in the fit")

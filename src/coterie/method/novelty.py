@@ -1,0 +1,167 @@
+"""How unlike everything seen a row is: its distances to its nearest landmarks, beside those of the fit's own rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.arrays import to_host
+from coterie.method.graphs import GraphMap
+from coterie.views import Views
+
+# The scale is learned from at most this many rows, and kept as this many of their quantiles.
+SCALE_ROWS = 2_000
+QUANTILES = 201
+
+# A row is known as far as this many times the largest distance among the rows that the scale was learned from: most
+# rows of the fit are not among them.
+SLACK = 2.0
+
+# Distances below this share of the longest landmark are rounding errors of squares and products, by bytes of a float.
+ROUNDED = {4: 2e-3, 8: 1e-7}
+
+UNSEEN = 1e150  # the distance up to which nothing is unusual in a view that no row of the scale has
+
+
+@dataclass(frozen=True)
+class NoveltyScale:
+    """What is usual: quantiles of distances in every view, and of rows' scores over one view, two views, and so on.
+
+    The views side by side count as one more: a row can be near to some landmark in each view, and to none in all.
+    """
+
+    floors: np.ndarray  # (W,) distances below it are 0; W is V, or V + 1 with all views side by side
+    distances: np.ndarray  # (W, t) ascending
+    levels: np.ndarray  # (W, t) the share of rows below each distance, half of those at it included
+    scores: np.ndarray  # (V, t) the m-th line is for rows that have m views
+    score_levels: np.ndarray  # (V, t)
+    present: np.ndarray  # (V,) the share of rows that have each view
+
+    def novelty(self, distances: np.ndarray) -> np.ndarray:
+        """Return how unusual rows are, given their distances in every view, NaN where they lack it: uniform in the fit.
+
+        1 is farther out than all rows that the scale was learned from; 0 for a row without any view.
+        """
+        unusual = self.surprise(distances)  # (b, W)
+        n_views = (~np.isnan(unusual[:, : len(self.scores)])).sum(axis=1)  # (b,)
+        scores = np.nansum(unusual, axis=1)
+        found = np.zeros(len(scores))
+        for m in range(1, len(self.scores) + 1):
+            rows = n_views == m
+            found[rows] = np.interp(scores[rows], self.scores[m - 1], self.score_levels[m - 1], left=0.0, right=1.0)
+        return found.astype(np.float32)  # (b,)
+
+    def surprise(self, distances: np.ndarray) -> np.ndarray:
+        """Return -log of the share of rows that are farther out, by view: Fisher's method sums it over views.
+
+        Over all views it counts as much as they do together, and only for rows that lack none.
+        """
+        unusual = np.column_stack(
+            [
+                surprise_in_view(blurred(own, floor), known, levels)
+                for own, floor, known, levels in zip(distances.T, self.floors, self.distances, self.levels, strict=True)
+            ]
+        )  # (b, W)
+        n_views = len(self.scores)
+        unusual[np.isnan(unusual[:, :n_views]).any(axis=1), n_views:] = np.nan
+        unusual[:, n_views:] *= n_views
+        return unusual
+
+    def familiarity(self, distances: np.ndarray) -> np.ndarray:
+        """Return 1 for rows as near as those of the fit, and less the farther they are: the mean over their views."""
+        n_views = len(self.scores)
+        limits, distances = SLACK * self.distances[:n_views, -1], distances[:, :n_views]  # (V,), (b, V)
+        present = ~np.isnan(distances)
+        own = np.where(present, np.where(distances < self.floors[:n_views], 0.0, distances), 0.0)  # (b, V)
+        ratio = np.where(own <= limits, 1.0, limits / np.where(own > 0, own, 1.0))
+        count = present.sum(axis=1)  # (b,)
+        return np.where(count > 0, np.where(present, ratio, 0.0).sum(axis=1) / np.maximum(count, 1), 1.0)  # (b,)
+
+
+def learn_novelty(
+    graph_map: GraphMap, sample: Views, numbers: np.ndarray, landmarks: np.ndarray
+) -> NoveltyScale | None:
+    """Return what is usual, from a sample of the fit's rows; None where no row has a landmark besides itself.
+
+    Parameters
+    ----------
+    graph_map : GraphMap
+    sample : Views
+        Some rows of the fit.
+    numbers : ndarray of shape (s,)
+        Which rows they are.
+    landmarks : ndarray of shape (p,)
+        Which rows are landmarks. A row that is one is measured by the others: new rows are none.
+    """
+    chosen = np.unique(np.linspace(0, sample.n_rows - 1, SCALE_ROWS).astype(np.int64))
+    known = {int(row): j for j, row in enumerate(landmarks)}
+    own = np.array([known.get(int(row), -1) for row in np.asarray(numbers)[chosen]])  # (m,)
+    found = graph_map.search(sample.take(chosen).read(slice(None)))
+    distances = graph_map.nearest_distances(found, own)  # (m, W)
+    return scale_of(distances, floors_of(graph_map)[: distances.shape[1]], len(graph_map.names))
+
+
+def floors_of(graph_map: GraphMap) -> np.ndarray:
+    """Return the distance below which differences are rounding errors, in every view and over all of them."""
+    longest = [np.where(np.isfinite(own := to_host(view.norms)), own, 0).max(initial=0) for view in graph_map.landmarks]
+    return ROUNDED[graph_map.dtype.itemsize] * np.sqrt(np.array([*longest, sum(longest)], dtype=np.float64))  # (V + 1,)
+
+
+def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> NoveltyScale | None:
+    """Return the scale of rows whose distances are known, NaN where they lack a view."""
+    if np.isnan(distances).all():
+        return None
+    by_view = [quantiles(blurred(own, floor)) for own, floor in zip(distances.T, floors, strict=True)]
+    known, levels = (np.array(part) for part in zip(*by_view, strict=True))  # (W, t)
+    present = (~np.isnan(distances[:, :n_views])).mean(axis=0)  # (V,)
+    scale = NoveltyScale(floors, known, levels, known[:n_views], levels[:n_views], present)
+    unusual = scale.surprise(distances)  # (m, W)
+    # Rows with fewer views than most have scores of their own kind: they are made of rows that could have lacked some.
+    parts = [quantiles(scores_over(unusual[:, :n_views], unusual[:, n_views:], m)) for m in range(1, n_views + 1)]
+    for m in range(1, n_views):  # where no row has that many views
+        parts[m] = parts[m] if parts[m][0][0] < UNSEEN else parts[m - 1]
+    scores, score_levels = (np.array(part) for part in zip(*parts, strict=True))
+    return NoveltyScale(floors, known, levels, scores, score_levels, present)
+
+
+def scores_over(unusual: np.ndarray, overall: np.ndarray, m: int) -> np.ndarray:
+    """Return the scores that rows would have with m of their views, other ones from row to row."""
+    n_rows, n_views = unusual.shape
+    turned = (np.arange(n_rows)[:, None] + np.arange(n_views)) % n_views
+    values = np.take_along_axis(unusual, turned, axis=1)  # (m, V)
+    present = ~np.isnan(values)
+    taken = present & (np.cumsum(present, axis=1) <= m)
+    scores = np.where(taken, values, 0.0).sum(axis=1)
+    return (scores + np.nansum(overall, axis=1) if m == n_views else scores)[present.sum(axis=1) >= m]
+
+
+def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return evenly spaced values of a sample, ascending, and the share of the sample below each, ties by half.
+
+    Examples
+    --------
+    >>> values, levels = quantiles(np.array([3.0, 1.0, np.nan, 2.0]))
+    >>> values[[0, 100, 200]].tolist(), levels[[0, 100, 200]].round(2).tolist()
+    ([1.0, 2.0, 3.0], [0.17, 0.5, 0.83])
+    """
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
+        return np.full(QUANTILES, UNSEEN), np.full(QUANTILES, 0.5)
+    found = values[np.linspace(0, len(values) - 1, QUANTILES).round().astype(np.int64)]  # (t,)
+    below, upto = np.searchsorted(values, found, "left"), np.searchsorted(values, found, "right")
+    return found, (below + upto) / (2 * len(values))
+
+
+def blurred(distances: np.ndarray, floor: float) -> np.ndarray:
+    """Return distances with 0 for those below the floor; NaN stays."""
+    return np.where(distances < floor, 0.0, distances)
+
+
+def surprise_in_view(distances: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return -log of the share of known rows that are farther out; beyond all of them it goes on with the distance."""
+    largest = known[-1]
+    share = 1 - np.interp(distances, known, levels)  # (b,)
+    beyond = distances > largest
+    share = np.where(beyond, (1 - levels[-1]) * (largest / np.where(beyond, distances, 1.0)) ** 2, share)
+    return np.where(np.isnan(distances), np.nan, -np.log(np.maximum(share, 1e-300)))

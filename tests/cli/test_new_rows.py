@@ -1,0 +1,137 @@
+"""New rows at the command line: the daily job, novelty and drift, on real files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import coterie
+from coterie import GuidedCoTraining
+from coterie.cli import app
+from coterie.datasets import make_views
+
+K = 3
+
+
+@pytest.fixture(scope="module")
+def model():
+    data = make_views(400, K, n_columns=(6, 5), separation=6, random_state=0)
+    views = {"pixels": data.views["view0"], "hog": data.views["view1"]}
+    fitted = GuidedCoTraining(K, random_state=0, n_landmarks=80).fit({name: view[:300] for name, view in views.items()})
+    return fitted, {name: view[300:] for name, view in views.items()}
+
+
+@pytest.fixture
+def folder(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    coterie.save(model[0], "m.coterie")
+    for name, view in model[1].items():
+        np.save(f"new_{name}.npy", view)
+    return tmp_path
+
+
+def run(*args, code=0):
+    done = CliRunner().invoke(app, list(map(str, args)))
+    assert done.exit_code == code, done.output
+    return done
+
+
+FILES = ("new_pixels.npy", "new_hog.npy")
+
+
+def test_novelty_is_written(folder, model):
+    fitted, new = model
+    run("predict", "m.coterie", *FILES, "--labels", "new.csv", "--confidence", "--novelty")
+    found = pd.read_csv("new.csv")
+    assert list(found.columns) == ["row", "label", "confidence", "novelty"]
+    np.testing.assert_array_equal(found["label"], fitted.predict(new))
+    np.testing.assert_allclose(found["novelty"], fitted.novelty(new), atol=1e-6)
+    assert "no room" in run("predict", "m.coterie", *FILES, "--labels", "new.npy", "--novelty", code=2).output
+
+
+def test_nothing_is_overwritten_unless_told(folder):
+    Path("new.csv").write_text("mine")
+    assert "there already" in run("predict", "m.coterie", *FILES, "--labels", "new.csv", code=2).output
+    assert Path("new.csv").read_text() == "mine"
+    run("predict", "m.coterie", *FILES, "--labels", "new.csv", "--overwrite")
+    assert Path("new.csv").read_text().startswith("row,label")
+
+
+def test_labels_on_standard_output(folder, model):
+    fitted, new = model
+    lines = run("predict", "m.coterie", *FILES, "--labels", "-", "--confidence").stdout.splitlines()
+    assert lines[0] == "row,label,confidence"
+    assert [int(line.split(",")[1]) for line in lines[1:]] == fitted.predict(new).tolist()
+    assert "both write" in run("predict", "m.coterie", *FILES, "--labels", "-", "--json", code=2).output
+
+
+@pytest.mark.filterwarnings("default:2 rows lack every view")
+def test_rows_that_lack_every_view(folder, model):
+    fitted, new = model
+    for name, view in new.items():
+        gaps = view.copy()
+        gaps[[4, 9]] = np.nan
+        np.save(f"new_{name}.npy", gaps)
+    done = run("predict", "m.coterie", *FILES, "--labels", "new.csv", "--json")
+    assert json.loads(done.stdout)["unlabelled"] == 2
+    labels = pd.read_csv("new.csv")["label"].to_numpy()
+    assert np.flatnonzero(labels == -1).tolist() == [4, 9]
+    np.testing.assert_array_equal(np.delete(labels, [4, 9]), np.delete(fitted.predict(new), [4, 9]))
+    done = run("predict", "m.coterie", *FILES, "--labels", "strict.csv", "--strict", code=2)
+    assert "Row 4 and 1 more near it lack every view" in done.output
+    assert not Path("strict.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_empty_file_gives_an_empty_output(folder, model, suffix):
+    for name, view in model[1].items():
+        frame = pd.DataFrame(view[:0]).add_prefix("c")
+        frame.to_parquet(f"new_{name}.parquet") if suffix == "parquet" else frame.to_csv(f"new_{name}.csv", index=False)
+    run("predict", "m.coterie", f"new_pixels.{suffix}", f"new_hog.{suffix}", "--labels", f"out.{suffix}", "--novelty")
+    found = pd.read_parquet("out.parquet") if suffix == "parquet" else pd.read_csv("out.csv")
+    assert len(found) == 0
+    assert list(found.columns) == ["row", "label", "novelty"]
+
+
+def test_the_column_of_ids_is_remembered(folder, model):
+    _, new = model
+    ids = [f"p{i}" for i in range(100)]
+    for name, view in new.items():
+        pd.DataFrame(view).add_prefix("c").assign(person=ids).to_csv(f"{name}.csv", index=False)
+    run("fit", "pixels.csv", "hog.csv", "--id-column", "person", "-k", K, "--model", "ids.coterie", "--labels", "a.csv")
+    run("predict", "ids.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    assert "p7" in Path("b.csv").read_text()
+
+
+def test_drift_is_an_exit_code(folder, model):
+    _, new = model
+    found = json.loads(run("drift", "m.coterie", *FILES, "--json").stdout)
+    assert found["drifted"] is False
+    assert found["n_rows"] == 100
+    assert "as in the fit" in run("drift", "m.coterie", *FILES).stdout
+    np.save("moved_pixels.npy", new["pixels"] + 5)
+    done = run("drift", "m.coterie", "moved_pixels.npy", "new_hog.npy", code=3)
+    assert "look at it" in done.stdout
+    done = run("drift", "m.coterie", "new_hog.npy", "--json", code=3)
+    assert "lack view 'pixels'" in json.loads(done.stdout)["alarms"][-1]
+
+
+def test_a_refit_keeps_the_numbers(folder, model):
+    run(
+        "fit",
+        "pixels=new_pixels.npy",
+        "hog=new_hog.npy",
+        "-k",
+        K,
+        "--seed",
+        5,
+        "--align-to",
+        "m.coterie",
+        "--labels",
+        "a.csv",
+    )
+    np.testing.assert_array_equal(pd.read_csv("a.csv")["label"], model[0].predict(model[1]))
