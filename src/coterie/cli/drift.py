@@ -46,7 +46,7 @@ def drift(
 
     * `coterie drift digits.coterie new_*.npy`
 
-    * `coterie drift digits.coterie pixels=today.npy --tolerance 0.05 --json`
+    * `coterie drift digits.coterie pixels=more.npy --tolerance 0.05 --json`
     """
     voice = Voice.of(ctx)
     with quick_imports():
