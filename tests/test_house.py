@@ -14,6 +14,7 @@ SOURCE = Path(coterie.__file__).parent
 ROOMS = (
     ("cli", "__main__", "tl", "report", "plot", "saving", "drift", "alignment"),
     ("peers",),
+    ("suggesting",),
     ("estimator",),
     ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs"),
     ("method",),

@@ -31,8 +31,9 @@ __all__ = [
 if TYPE_CHECKING:
     from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
     from coterie.alignment import align
-    from coterie.estimator import GuidedCoTraining, suggest_k
+    from coterie.estimator import GuidedCoTraining
     from coterie.saving import ModelFileError, describe_file, load, save
+    from coterie.suggesting import suggest_k
 
 __getattr__ = names_of(
     __name__,
@@ -43,7 +44,7 @@ __getattr__ = names_of(
         "describe_file": "saving",
         "load": "saving",
         "save": "saving",
-        "suggest_k": "estimator",
+        "suggest_k": "suggesting",
     },
     rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
 )
