@@ -131,7 +131,7 @@ def test_colours_follow_the_choice(browser, pages):
     open_page(browser, pages["digits"], 1280)
     pictures = set()
     choice = Select(browser.find_element(By.ID, "colour-by"))
-    options = ["cluster", "confidence", "known label", "ink", "cluster stability"]
+    options = ["cluster", "confidence", "known label", "ink", "cluster stability", "novelty"]
     assert [option.text for option in choice.options] == options
     for option in options:
         choice.select_by_visible_text(option)

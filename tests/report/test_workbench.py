@@ -210,7 +210,7 @@ def test_the_map_is_coloured_by_what_was_passed(page):
     from selenium.webdriver.support.ui import Select
 
     choice = Select(css(page, "#colour-by"))
-    options = ["cluster", "confidence", "known label", "height", "side", "cluster stability"]
+    options = ["cluster", "confidence", "known label", "height", "side", "cluster stability", "novelty"]
     assert [option.text for option in choice.options] == options
     pictures = set()
     for option in options:

@@ -65,7 +65,8 @@ def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:
     if hasattr(model, "cluster_stability_"):
         values = np.asarray(model.cluster_stability_, dtype=float)[sample.labels]
         found.append({"name": "cluster stability", "kind": "number", "values": [tidy(value) for value in values]})
-    if hasattr(model, "novelty") and sample.views is not None:
+    knows_novelty = getattr(getattr(model, "_fitted", None), "novelty_scale", None) is not None  # not of older files
+    if knows_novelty and sample.views is not None:
         values = np.asarray(to_host(model.novelty(as_passed(sample))), dtype=float)
         found.append({"name": "novelty", "kind": "number", "values": [tidy(value) for value in values]})
     if sample.opinions is not None and (sample.opinions < 0).any():
@@ -79,6 +80,8 @@ def as_passed(sample: Sample) -> dict[str, Any]:
     for view in sample.views or ():
         block = view.read(slice(None))
         data = block.data
+        if not data.shape[1]:
+            continue  # a view that was left out
         if block.present is not None and not block.present.all():
             data = dense(data).astype(np.result_type(data.dtype, np.float32))
             data[~block.present] = np.nan
