@@ -57,7 +57,7 @@ def test_rows_that_were_not_learned_from_follow(digits, few_learned):
 
 
 def test_half_of_the_rows_teach_what_all_do(rings, few_learned, monkeypatch):
-    settings = {"n_landmarks": 300, "n_neighbors": 8, "store_embedding": True}
+    settings = {"n_landmarks": 300, "n_neighbors": 8, "store_embedding": True, "basis": "diffusion"}
     some = fit(rings.views, **settings)
     monkeypatch.setattr(coterie.settings, "LEARNED_ROWS", 10**6)
     every = fit(rings.views, **settings)

@@ -212,7 +212,7 @@ def test_fits_that_were_compared_are_listed(toy):
     model, _ = toy
     found = describe(model)
     chosen = [line for line in found["candidates"] if line["chosen"]]
-    assert [(line["name"], line["preparation"]) for line in chosen] == [("diffusion", "own")]
+    assert [(line["name"], line["preparation"]) for line in chosen] == [("commute", "own")]
     assert chosen[0]["stability"] == pytest.approx(model.stability_, rel=1e-3)
     for line, record in zip(found["candidates"], model.candidates_, strict=True):
         assert line["agreement"] == pytest.approx(record["agreement"], rel=1e-3)
@@ -262,7 +262,7 @@ def test_islands_of_missing_views_are_named():
     assert found["clusters"][second]["lacking"] == [{"view": "right", "inside": 1.0, "outside": 0.0}]
     assert found["clusters"][1 - second]["lacking"] == []
     evenly = make_views(600, 3, missing=0.2, separation=7, random_state=0)
-    found = describe(GuidedCoTraining(3, random_state=0).fit(evenly.views), evenly.views)
+    found = describe(GuidedCoTraining(3, basis="diffusion", random_state=0).fit(evenly.views), evenly.views)
     assert found["embedding"]["islands"] == []
 
 

@@ -172,5 +172,5 @@ def test_hostile_names_are_text(browser, pages, crowd):
     )
     assert names == [*(shown(name) for name in HOSTILE), "plain", "all views"]
     text = hover_a_row(browser)
-    assert re.search(r"cluster \d+, confidence", text)
+    assert re.search(r"cluster \d+( \(.*\))?, confidence", text)
     assert complaints(browser) == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 
 @dataclass(frozen=True)
@@ -117,4 +118,5 @@ def plain(table: Any) -> Any:
     """Return a table as NumPy, SciPy, Dask or torch have it: anndata wraps views and what is in open files."""
     if hasattr(table, "to_memory"):
         table = table.to_memory()
-    return np.asarray(table) if isinstance(table, np.ndarray) or type(table).__module__.startswith("h5py") else table
+    wrapped = type(table).__module__.split(".")[0] in ("anndata", "h5py") and not sparse.issparse(table)
+    return np.asarray(table) if wrapped else table
