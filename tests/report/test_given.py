@@ -220,7 +220,7 @@ def test_fits_that_were_compared_are_listed(toy):
     page = render(found)
     well_formed(page)
     assert page.count("Ways to merge the graphs") == 2
-    assert page.count('<tr class="chosen"><th scope="row"><bdi>diffusion</bdi>') == 1
+    assert page.count('<tr class="chosen"><th scope="row"><bdi>commute</bdi>') == 1
 
 
 def test_a_fit_without_a_choice_lists_none(toy):

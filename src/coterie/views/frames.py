@@ -94,7 +94,7 @@ def listed_values(label: str, name: str, column: Any) -> np.ndarray | None:
         )
     entries = list(column.to_pylist() if hasattr(column, "to_pylist") else column)
     known = [entry for entry in entries if not is_missing(entry)]
-    if known and all(isinstance(entry, list | tuple | np.ndarray) or is_series(entry) for entry in known):
+    if known and all(isinstance(entry, list | tuple) or np.ndim(entry) == 1 for entry in known):
         return stacked(label, name, entries, known)
     if not known or any(isinstance(entry, str | bytes) for entry in known) or "categor" in str(dtype_of(column)):
         return None
@@ -119,11 +119,6 @@ def stacked(label: str, name: str, entries: Sequence[Any], known: Sequence[Any])
     found = np.full((len(entries), width), np.nan)  # (n, width)
     found[[not is_missing(entry) for entry in entries]] = rows
     return found
-
-
-def is_series(entry: Any) -> bool:
-    """Whether an entry of a column is itself a column, as polars has lists."""
-    return type(entry).__name__ == "Series"
 
 
 def is_missing(entry: Any) -> bool:
