@@ -47,8 +47,3 @@ def data_folder():
 @pytest.fixture(scope="session")
 def mfeat(data_folder):
     return load_views(data_folder / "mfeat.npz")
-
-
-def subspace_gap(a, b):
-    """How far two orthonormal bases are from spanning the same space."""
-    return np.linalg.norm(a - b @ (b.T @ a))

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
-from conftest import subspace_gap
 from scipy.spatial.distance import cdist, pdist
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
+
+
+def subspace_gap(a, b):
+    """How far two orthonormal bases are from spanning the same space."""
+    return np.linalg.norm(a - b @ (b.T @ a))
 
 
 def algorithm_1(views, landmarks, n_clusters, n_neighbors, n_rounds):
