@@ -45,15 +45,17 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     views : dict or list of column selections, default=None
         Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows; 600 with ``basis="subspace"``), at
-        least twice the clusters, and at most all rows. Where rows lack views it is up to twice as many, so that every
-        view knows enough of them, and at most seven tenths of the rows. Ignored where ``landmarks`` are given.
+        Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows); a third of the rows where these
+        are fewer than 3,000, but at least 600 and ten for each cluster; 600 with ``basis="subspace"``; at least twice
+        the clusters, and at most all rows. Where rows lack views it is up to twice as many, so that every view knows
+        enough of them, and at most seven tenths of the rows. Ignored where ``landmarks`` are given.
     n_neighbors : int, list of int or "auto", default="auto"
         Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
         one search. "auto" is 5, 10 and 80; 5 and 10 above 20,000 rows, 10 above 200,000; 8 with ``basis="subspace"``.
     landmarks : "kmedoids", "kmedoids++", "random" or array of row numbers, default="kmedoids"
-        How landmarks are chosen: medoids of a light clustering that starts from rows drawn evenly, or from rows far
-        apart; rows drawn evenly; or the landmarks themselves.
+        How landmarks are chosen: a light clustering that starts from rows drawn evenly, or from rows far apart; rows
+        drawn evenly; or the landmarks themselves. Of a clustering, the groups' means are taken where there are two rows
+        or more for each: the same groups in every view. With ``basis="subspace"``, as published, it is their medoids.
     neighbors : "view" or "shared", default="view"
         Whether each view chooses neighbours by its own distances, or all by those over all views.
     concatenation : bool, default=True
@@ -74,25 +76,28 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     view_weights : "auto", number, dict or list of numbers, default="auto"
         Weight of each view in the augmented view. "auto" weighs a view's graphs down where their singular vectors are
         localised on a few rows, as those of near-duplicates and sparse text are; 1 treats all alike.
-    basis : "auto", "diffusion", "commute" or "subspace", default="auto"
+    basis : "auto", "diffusion", "commute", "islands" or "subspace", default="auto"
         What the augmented view is made from: every graph's k first singular vectors, as published ("subspace"); or 3k/2
         vectors behind the first, as rows of length one, each weighted by its squared singular value ("diffusion") or by
-        that and commute times, so that small clusters stand out ("commute"). "auto" makes both of the latter and takes
-        the one whose clusters the views' own neighbourhoods predict better: ``candidates_`` shows them. Where the
-        clusters of neither replicate, it also tries the directions that the views share.
+        that and commute times, so that small clusters stand out ("commute"); or those and the first one, which is
+        constant, with rows of any length, so that clusters that hardly touch stay apart however small they are
+        ("islands"). "auto" makes the latter three and takes the one whose clusters the views' own neighbourhoods
+        predict best: ``candidates_`` shows them. Where its clusters do not replicate, it also tries the directions
+        that the views share.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
     max_iter : int or "auto", default="auto"
-        Rounds at most. One round is no guiding at all. "auto" follows ``basis``: 2 for "diffusion", 5 for "commute" and
-        10 for "subspace", about as many as the paper takes. They learn from 100,000 rows at most, or 100 for each
-        landmark, which the others then follow; with ``basis="subspace"`` from all.
+        Rounds at most. One round is no guiding at all. "auto" follows ``basis``: 2 for "diffusion", 5 for "commute", 10
+        for "islands" and for "subspace", about as many as the paper takes; with ``basis="auto"`` 1, 2, 5 or 10,
+        whichever the views agree with most. They learn from 100,000 rows at most, or 100 for each landmark, which the
+        others then follow; with ``basis="subspace"`` from all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None
         Columns of the embedding; None is ``n_clusters``.
     drop_first : bool, default=None
         Whether to leave out each graph's first singular vector, which is constant on a connected graph. None follows
-        ``basis``: kept for "subspace", as published, and left out otherwise.
+        ``basis``: kept for "subspace", as published, and for "islands", and left out otherwise.
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
@@ -166,7 +171,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         ``measure_stability``.
     candidates_ : list of dict
         The ways to merge the graphs that ``basis="auto"`` weighed: name, preparation ("own" or "shared" directions),
-        agreement (how well each view's neighbours predict the clusters of the first round: adjusted Rand index, mean
+        rounds, agreement (how well each view's neighbours predict the clusters after them: adjusted Rand index, mean
         over the views), stability where it was measured, and whether it was chosen.
     cluster_stability_ : ndarray of shape (n_clusters,)
         The same for the rows of each cluster: the mean Jaccard index of the two halves' groups that hold a row.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from coterie.arrays import array_namespace, to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
 from coterie.method import candidates
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
-from coterie.method.candidates import CLEAR_LEAD, Candidate
+from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
     AugmentedView,
     CoTraining,
@@ -37,7 +37,7 @@ from coterie.placement import Placement
 from coterie.progress import Progress
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.settings import CANDIDATES, Settings
+from coterie.settings import Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
@@ -46,6 +46,10 @@ from coterie.views import Shape, Views
 STEADY = 0.6
 PREDICTED = 0.6
 CLEARLY_STEADIER = 0.1
+
+# Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
+# is as sure there, and rounds would take most of the time.
+CONTESTED_ROWS = 20_000
 
 # From this many rows on, a sample of them tells whether the directions that views share are better.
 PILOTED_FROM = 100_000
@@ -76,7 +80,13 @@ class Choice:
 
     name: str  # the basis
     rounds: CoTrainingSettings
-    candidate: Candidate | None = None  # its first round, where it was one of several
+    candidate: Candidate | None = None  # where it was one of several
+
+    @property
+    def trained(self) -> CoTraining | None:
+        """The rounds, where they were run already, and no more than there shall be."""
+        training = None if self.candidate is None else self.candidate.training
+        return training if training is not None and len(training.history) == self.rounds.max_iter else None
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,7 @@ class GraphFit:
 
     graphs: Graphs
     clusters: ClusterCount
-    weighed: tuple[Choice, ...]  # the bases that one was chosen from
+    weighed: tuple[Candidate, ...]  # what was chosen from
     cut: Cut
     assignment: Assignment
     explanation: Explanation
@@ -169,8 +179,12 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     sample = draw_unguided(graphs, rng)
     with progress.stage("candidates"):
         learned = learned_rows(graphs, settings, rng)
-        choices = order_bases(graphs, learned, sample, settings, clusters.k, rng)
-    cut = best_cut(graphs, learned, choices, sample, clusters.k, settings, rng, progress)
+        weighed = first_candidates(graphs, learned, sample, settings, clusters.k, rng)
+    if weighed:
+        with progress.stage("rounds"):
+            weighed = contest(graphs, learned, weighed, sample, settings, clusters.k, rng, progress)
+    choice = choose_basis(graphs, weighed, settings, clusters.k)
+    cut = cut_graphs(graphs, learned, choice, sample, settings, clusters.k, rng, progress)
     with progress.stage("assignment"):
         assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, settings)
     with progress.stage("explanation"):
@@ -181,7 +195,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
         with progress.stage("stability"):
             rounds, first_view = cut.choice.rounds, cut.training.first_view
             stability = measure_stability(sample, labels, graphs, first_view, rounds, clusters.k, rng)
-    return GraphFit(graphs, clusters, choices, cut, assignment, explanation, stability)
+    return GraphFit(graphs, clusters, weighed, cut, assignment, explanation, stability)
 
 
 def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
@@ -204,11 +218,13 @@ def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.G
         placement, progress = Placement(stack), Progress(verbose=False)
         graphs = join(sample.views, sample.alone(), settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
-        choice = order_bases(graphs, graphs.rows, unguided, settings, k, rng)[0]
+        weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
+        choice = choose_basis(graphs, weighed, settings, k)
         if choice.candidate is None:  # one cluster
             return 1.0
-        labels = np.zeros(len(unguided.numbers), dtype=np.int64)  # only the overall figure is asked for
-        return measure_stability(unguided, labels, graphs, choice.candidate.view, choice.rounds, k, rng).overall
+        return measure_stability(
+            unguided, choice.candidate.labels, graphs, choice.candidate.view, choice.rounds, k, rng
+        ).overall
 
 
 def is_doubtful(found: GraphFit) -> bool:
@@ -247,41 +263,53 @@ def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
     return UnguidedSample(numbers, graphs.rows.take(numbers))
 
 
-def order_bases(
+def first_candidates(
     graphs: Graphs, learned: Rows, sample: UnguidedSample, settings: Settings, k: int, rng: np.random.Generator
-) -> tuple[Choice, ...]:
-    """Return the basis that was asked for, or several: first the one that the views agree with most."""
+) -> tuple[Candidate, ...]:
+    """Return the bases that one is chosen from, after their first round; none where one was asked for."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
-        name = next(iter(rounds))
-        return (Choice(name, rounds[name]),)
+        return ()
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
-    weighed = candidates.judge(views, sample.block, bounds, graph_views, k, rng)
-    best = candidates.choose(weighed)
-    ordered = [best, *(other for other in weighed if other is not best)]
-    return tuple(Choice(candidate.name, rounds[candidate.name], candidate) for candidate in ordered)
+    return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng))
 
 
-def best_cut(
+def contest(
     graphs: Graphs,
     learned: Rows,
-    choices: Sequence[Choice],
+    weighed: tuple[Candidate, ...],
     sample: UnguidedSample,
-    k: int,
     settings: Settings,
+    k: int,
     rng: np.random.Generator,
     progress: Progress,
-) -> Cut:
-    """Return the clusters of the first choice, unless they lost what another one had before its rounds."""
-    alone = len(choices) == 1
-    found = cut_graphs(graphs, learned, choices[0], sample, k, settings, rng, progress, consume=alone)
-    for other in choices[1:]:
-        if other.candidate is not None and other.candidate.agreement > found.agreement + CLEAR_LEAD:
-            rival = cut_graphs(graphs, learned, other, sample, k, settings, rng, progress)
-            found = rival if rival.agreement > found.agreement + CLEAR_LEAD else found
-    return found
+) -> tuple[Candidate, ...]:
+    """Run the rounds of the best candidate, or of all where they leave doubt; each stops where views agree most."""
+    graph_views = [graph.view for graph in graphs.graph_map.graphs]
+    rounds = settings.rounds.for_graphs(graph_views, k)
+    all_of_them = learned.n_rows <= CONTESTED_ROWS and candidates.leave_doubt(weighed)
+    best = candidates.choose(weighed)
+    found = []
+    for own in weighed:
+        if all_of_them or own is best:
+            training = learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress)
+            looks = settings.rounds.looks(own.name)
+            own = candidates.best_look(own, training, looks, sample.block, graphs.graph_map.bounds, graph_views, rng)
+        found.append(own)
+    return tuple(found)
+
+
+def choose_basis(graphs: Graphs, weighed: tuple[Candidate, ...], settings: Settings, k: int) -> Choice:
+    """Return the basis that was asked for, or the candidate that the views agree with most, and its rounds."""
+    rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], k)
+    if not weighed:
+        name = next(iter(rounds))
+        return Choice(name, rounds[name])
+    trained = [candidate for candidate in weighed if candidate.training is not None]
+    best = candidates.choose(trained or weighed)
+    return Choice(best.name, replace(rounds[best.name], max_iter=best.rounds), best)
 
 
 def cut_graphs(
@@ -289,24 +317,18 @@ def cut_graphs(
     learned: Rows,
     choice: Choice,
     sample: UnguidedSample,
-    k: int,
     settings: Settings,
+    k: int,
     rng: np.random.Generator,
     progress: Progress,
-    *,
-    consume: bool = False,
 ) -> Cut:
-    """Merge and guide the graphs, and cut the embedding of the rows that were learned from into k clusters.
-
-    Unless ``consume``, the rows are left as they are: the same graphs can be cut again, with other settings.
-    """
+    """Merge and guide the graphs, and cut the embedding of the rows that were learned from into k clusters."""
     with progress.stage("rounds"):
-        training = learn(graphs, learned, choice, progress, consume=consume)
+        training = choice.trained or learn(graphs, learned, choice, progress, consume=True)
     with progress.stage("centroids"):
         row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
         to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
-        ours = consume or training.rows is not learned  # guided rows are nobody else's
-        rows = training.rows.replace(to_embedding) if ours else training.rows.map(to_embedding)  # (b, c)
+        rows = training.rows.replace(to_embedding)  # (b, c)
         centroids = fit_centroids(
             rows, k, method=settings.assign_labels, n_init=settings.n_init, rng=rng, n_threads=settings.n_threads
         )
@@ -416,15 +438,15 @@ def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[s
     """Return what was weighed as plain data; None where there was no choice."""
     records = [
         {
-            "name": choice.name,
+            "name": candidate.name,
             "preparation": "shared" if fit.graphs.shared else "own",
-            "agreement": choice.candidate.agreement,
-            "stability": fit.stability.overall if fit.stability and choice is fit.cut.choice else None,
-            "chosen": fit is found and choice is fit.cut.choice,
+            "rounds": candidate.rounds,
+            "agreement": candidate.agreement,
+            "stability": fit.stability.overall if fit.stability and candidate is fit.cut.choice.candidate else None,
+            "chosen": fit is found and candidate is fit.cut.choice.candidate,
         }
         for fit in tried
-        for choice in sorted(fit.weighed, key=lambda choice: choice.name != CANDIDATES[0])
-        if choice.candidate is not None
+        for candidate in fit.weighed
     ]
     return records or None
 

@@ -9,19 +9,27 @@ from typing import Any
 
 import numpy as np
 
+from coterie.arrays import to_host
+from coterie.method.distances import LandmarkRows
 from coterie.method.graphs import (
     LOCAL,
     Block,
     GraphMap,
+    OwnLandmarks,
     build_graphs,
+    landmark_rows,
     lay_out_graphs,
     median_distance,
 )
 from coterie.method.landmarks import (
+    ROWS_PER_MEAN,
+    Groups,
     check_landmarks,
     choose_landmarks,
     concatenated_sample,
+    group_means,
     landmark_candidates,
+    nearest_medoid,
     sample_size,
 )
 from coterie.method.novelty import NoveltyScale, learn_novelty
@@ -46,6 +54,15 @@ class Graphs:
     landmarks: np.ndarray  # (p,) row numbers
     shared: bool = False  # whether views were reduced to the directions that they share
     novelty_scale: NoveltyScale | None = None  # what distances to landmarks are usual
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """What rows are joined to."""
+
+    numbers: np.ndarray  # (p,) of the rows that are landmarks, or nearest to the means that are
+    rows: tuple[LandmarkRows, ...]  # one per view
+    own: OwnLandmarks  # of the sample's rows
 
 
 @dataclass(frozen=True)
@@ -93,21 +110,16 @@ def join(
     present = 1.0 if views.complete and sample.views.complete else float(sample.views.presence().mean())
     with progress.stage("landmarks"):
         if settings.landmarks.method == "given":
-            least = 1 if settings.n_clusters is None else settings.n_clusters
-            landmarks = check_landmarks(settings.landmarks.given, views.n_rows, least)
-            landmark_views = views.take(landmarks)
+            landmarks = given_landmarks(views, sample, settings)
         else:
-            count = settings.landmarks.count(present)
-            chosen = pick_landmarks(sample.views, sample.preparations, count, settings, rng)
-            landmarks, landmark_views = sample.numbers[chosen], sample.views.take(chosen)
-        graph_map = lay_out(views.n_rows, sample.preparations, sample.views, landmark_views, settings, rng)
-    with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks)} landmarks"):
+            landmarks = find_landmarks(sample, settings.landmarks.count(present), settings, rng)
+        graph_map = lay_out(views.n_rows, sample, landmarks.rows, settings, rng)
+    with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks.numbers)} landmarks"):
         if views.device is not None:
             graph_map = graph_map.on(views.device)
         rows = join_rows(views, graph_map, settings, placement, progress)
-        landmark_block = graph_map.connect(landmark_views.read(slice(None)))
-        scale = learn_novelty(graph_map, sample.views, sample.numbers, landmarks)
-        return Graphs(rows, landmark_block, graph_map, landmarks, sample.shared, scale)
+        scale = learn_novelty(graph_map, sample.views, landmarks.own)
+        return Graphs(rows, graph_map.connect_landmarks(), graph_map, landmarks.numbers, sample.shared, scale)
 
 
 def prepare_views(
@@ -126,14 +138,38 @@ def prepare_views(
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
 
 
-def pick_landmarks(
+def given_landmarks(views: Views, sample: PreparedSample, settings: Settings) -> Landmarks:
+    """Return the rows that the user chose."""
+    least = 1 if settings.n_clusters is None else settings.n_clusters
+    numbers = check_landmarks(settings.landmarks.given, views.n_rows, least)
+    known = {int(row): j for j, row in enumerate(numbers)}
+    own = np.array([known.get(int(row), -1) for row in sample.numbers])  # (s,)
+    rows = landmark_rows(views.take(numbers), sample.preparations)
+    return Landmarks(numbers, rows, OwnLandmarks(own, np.ones_like(own)))
+
+
+def find_landmarks(sample: PreparedSample, n_landmarks: int, settings: Settings, rng: np.random.Generator) -> Landmarks:
+    """Return the means of groups of near rows, or the groups' medoids where groups are small, and as published."""
+    groups = group_rows(sample.views, sample.preparations, n_landmarks, settings, rng)
+    own, makers = np.full(sample.views.n_rows, -1), np.ones(sample.views.n_rows, dtype=np.int64)  # (s,), (s,)
+    if groups.labels is None:
+        own[groups.medoids] = np.arange(len(groups.medoids))
+        rows = landmark_rows(sample.views.take(groups.medoids), sample.preparations)
+    else:
+        own[groups.members] = groups.labels
+        makers[groups.members] = np.bincount(groups.labels)[groups.labels]
+        rows = group_means(sample.views, sample.preparations, groups, settings.n_threads)
+    return Landmarks(sample.numbers[groups.medoids], rows, OwnLandmarks(own, makers))
+
+
+def group_rows(
     sample: Views,
     preparations: Sequence[Preparation],
     n_landmarks: int,
     settings: Settings,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """Return which rows of the sample are landmarks."""
+) -> Groups:
+    """Return groups of near rows of the sample, as many as there shall be landmarks."""
     able = landmark_candidates(sample.presence(), n_landmarks, rng)
     rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, settings.n_threads)  # (s, d)
     chosen = choose_landmarks(rows, n_landmarks, settings.landmarks.method, rng, settings.n_threads)
@@ -145,27 +181,29 @@ def pick_landmarks(
         warn_caller(
             f"Only {len(chosen)} rows are distinct, so there are {len(chosen)} landmarks instead of {n_landmarks}."
         )
-    return able[chosen]
+    if not settings.landmarks.means or len(able) < ROWS_PER_MEAN * len(chosen):
+        return Groups(able, None, able[chosen])
+    return Groups(able, to_host(nearest_medoid(rows, chosen, settings.n_threads)), able[chosen])
 
 
 def lay_out(
     n_rows: int,
-    preparations: Sequence[Preparation],
-    sample: Views,
-    landmarks: Views,
+    sample: PreparedSample,
+    landmarks: Sequence[LandmarkRows],
     settings: Settings,
     rng: np.random.Generator,
 ) -> GraphMap:
     """Return the map from a row's views to its neighbours among the landmarks."""
     wanted = settings.graphs
-    scales = wanted.neighbors(settings.owner, landmarks.n_rows, n_rows)
+    scales = wanted.neighbors(settings.owner, len(landmarks[0].present), n_rows)
     bandwidths = [
-        find_bandwidth(bandwidth, preparations[v], partial(sample.read_view, v, slice(None)), rng)
+        find_bandwidth(bandwidth, sample.preparations[v], partial(sample.views.read_view, v, slice(None)), rng)
         for v, bandwidth in enumerate(wanted.bandwidths)
     ]
     return lay_out_graphs(
+        sample.views.names,
         landmarks,
-        preparations,
+        sample.preparations,
         bandwidths,
         scales,
         shared=wanted.shared,

@@ -233,7 +233,8 @@ def check_output(output: Any) -> None:
 def _check_candidates(records: list[dict[str, Any]]) -> None:
     types = {"name": str, "preparation": str, "agreement": float, "stability": float | None, "chosen": bool}
     for record in records:
-        if set(record) != set(types) or not all(conforms(record[part], hint) for part, hint in types.items()):
+        known = {**types, "rounds": int} if "rounds" in record else types  # files of the first version have none
+        if set(record) != set(known) or not all(conforms(record[part], hint) for part, hint in known.items()):
             refuse(f"candidates_ do not have {', '.join(types)}")
 
 

@@ -41,10 +41,19 @@ SCALES = (
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
 
-# The bases that basis="auto" chooses from, and the rounds that suit each. Once small clusters stand out ("commute"),
-# more guiding helps; "diffusion" gains nothing after the second round, and the paper takes about ten.
-CANDIDATES = ("diffusion", "commute")
-ROUNDS = {"diffusion": 2, "commute": 5, "subspace": 10}
+# Where rows are fewer than the scale is made for, a landmark stands for ROWS_PER_LANDMARK rows, as long as there are
+# LEAST_LANDMARKS of them and LANDMARKS_PER_CLUSTER for each cluster: eigenvectors cost the cube of their number.
+ROWS_PER_LANDMARK = 3
+LEAST_LANDMARKS = 600
+LANDMARKS_PER_CLUSTER = 10
+
+# The bases that basis="auto" chooses from, and after how many rounds each is looked at: guiding helps until clusters
+# are clear, and goes on to sharpen whatever it found. The last of them is as many as any data gained from.
+LOOKS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5), "islands": (1, 2, 5, 10)}
+CANDIDATES = tuple(LOOKS)
+
+# Rounds where one basis is asked for; the paper takes about ten.
+ROUNDS = {"diffusion": 2, "commute": 5, "islands": 10, "subspace": 10}
 
 # The rounds learn from LEARNED_ROWS rows, or from LEARNED_PER_LANDMARK for each landmark where that is more; the guides
 # that they find are then applied to all rows. On MNIST, 23 rows a landmark instead of all (47) lead to labels with an
@@ -61,6 +70,7 @@ class LandmarkSettings:
     """Which rows become landmarks, and how many."""
 
     method: str  # one of LANDMARKS, or "given"
+    means: bool  # whether landmarks are means of groups of rows, instead of the groups' medoids
     given: Any  # the user's own row numbers; None otherwise
     wanted: int  # p where every row has every view
     grows: bool  # whether p was "auto", and may be larger where rows lack views
@@ -126,21 +136,28 @@ class RoundSettings:
         """Return the settings of every basis for k clusters, given the view that every graph belongs to."""
         return {basis: self._settle(basis, graph_views, self.n_components or n_clusters) for basis in self.bases}
 
+    def looks(self, basis: str) -> tuple[int, ...]:
+        """Return after how many rounds the clusters of a basis are looked at, ascending: it may stop at any of them."""
+        if self.max_iter is not None:
+            return (self.max_iter,)
+        return LOOKS[basis] if len(self.bases) > 1 else (ROUNDS[basis],)
+
     def _settle(self, basis: str, graph_views: Sequence[int], k: int) -> CoTrainingSettings:
-        published = basis == "subspace"
+        published, islands = basis == "subspace", basis == "islands"
         return CoTrainingSettings(
             n_components=k,
             n_vectors=k if published else count_vectors(k),
             drop_first=not published if self.drop_first is None else self.drop_first,
-            weighting="equal" if published else basis,
-            unit=not published,
+            weighting={"subspace": "equal", "islands": "commute"}.get(basis, basis),
+            unit=not (published or islands),
             cosine=self.cosine,
-            max_iter=self.max_iter or ROUNDS[basis],
+            max_iter=self.looks(basis)[-1],
             tol=self.tol,
             consensus_power=0.0 if published else CONSENSUS_POWER,
             graph_weights=self.view_weights[list(graph_views)],  # CONCATENATION is -1, the last one
             trust=self.trust and not published,
             n_threads=self.n_threads,
+            add_constant=islands and self.drop_first is None,
         )
 
 
@@ -251,14 +268,28 @@ def settle_landmarks(owner: str, given: Mapping[str, Any], scale: Scale, n_rows:
     """Return which rows become landmarks."""
     method, count = given["landmarks"], given["n_landmarks"]
     if not isinstance(method, str):
-        return LandmarkSettings("given", method, len(method), False, n_rows, k)
+        return LandmarkSettings("given", False, method, len(method), False, n_rows, k)
+    means = given["basis"] != "subspace" and method != "random"
     if is_auto(count):
-        return LandmarkSettings(method, None, min(n_rows, max(scale.n_landmarks, 2 * k)), True, n_rows, k)
+        wanted = scale.n_landmarks if scale is PUBLISHED else enough_landmarks(scale, n_rows, k)
+        return LandmarkSettings(method, means, None, min(n_rows, max(wanted, 2 * k)), True, n_rows, k)
     if count > n_rows:
         refuse(owner, "n_landmarks", f"at most the number of rows, {n_rows}", count)
     if count < k and not is_auto(given["n_clusters"]):
         refuse(owner, "n_landmarks", f"at least n_clusters={k}", count)
-    return LandmarkSettings(method, None, count, False, n_rows, k)
+    return LandmarkSettings(method, means, None, count, False, n_rows, k)
+
+
+def enough_landmarks(scale: Scale, n_rows: int, k: int) -> int:
+    """Return the scale's number of landmarks, or fewer where rows are few.
+
+    Examples
+    --------
+    >>> [enough_landmarks(SCALES[0], n_rows, 10) for n_rows in (500, 2000, 10_000)]
+    [600, 666, 1000]
+    """
+    enough = max(LEAST_LANDMARKS, n_rows // ROWS_PER_LANDMARK, LANDMARKS_PER_CLUSTER * k)
+    return min(scale.n_landmarks, enough)
 
 
 def settle_preparation(owner: str, given: Mapping[str, Any], view_names: Sequence[str]) -> PreparationSettings:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
-from coterie.method.candidates import CLEAR_LEAD, Candidate, choose, neighbour_agreement
+from coterie.method.candidates import CLEAR_LEAD, Candidate, choose, leave_doubt, neighbour_agreement
 from coterie.method.graphs import CONCATENATION, Block
-from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis
+from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis, with_constant
 from coterie.metrics import ari
 
 
@@ -53,17 +53,47 @@ def test_rows_that_lack_a_view_are_not_predicted_by_it():
     assert neighbour_agreement(Block(indices, weights), np.array([0, 1]), [0], labels) == [1.0]
 
 
+EVEN = np.repeat(np.arange(4), 25)
+ODD = np.r_[np.zeros(97, dtype=int), 1, 2, 3]  # nearly one cluster
+
+
+def candidate(name, agreement, labels=EVEN):
+    return Candidate(name, 1, agreement, labels, None)
+
+
 def test_the_first_candidate_stays_unless_another_leads_clearly():
-    first, close, far = (
-        Candidate(name, 0.8 + lead, None, None) for name, lead in zip("abc", (0, CLEAR_LEAD, 0.1), strict=True)
-    )
+    first, close, far = candidate("diffusion", 0.8), candidate("commute", 0.8 + CLEAR_LEAD), candidate("commute", 0.9)
+    assert choose([first, close]) is first
+    assert choose([first, far]) is far
+
+
+def test_islands_must_leave_far_fewer_errors():
+    first, close, far = candidate("diffusion", 0.8), candidate("islands", 0.85), candidate("islands", 0.87)
+    assert choose([first, close]) is first
+    assert choose([first, far]) is far
+
+
+def test_clusters_of_a_few_odd_rows_must_lead_by_far():
+    first = candidate("diffusion", 0.7)
+    assert choose([first, candidate("islands", 0.85, ODD)]) is first
+    close, far = candidate("commute", 0.8, ODD), candidate("islands", 0.95, ODD)
     assert choose([first, close]) is first
     assert choose([first, close, far]) is far
 
 
-def test_separate_clusters_are_for_the_last_candidate():
-    first, last = (Candidate("any", agreement, None, None) for agreement in (1.0, 0.995))
-    assert choose([first, last]) is last
+def test_separate_clusters_are_for_the_second_candidate():
+    first, second, third = candidate("diffusion", 1.0), candidate("commute", 0.995), candidate("islands", 0.995)
+    assert choose([first, second, third]) is second
+
+
+def test_doubt_is_a_difference_of_clusters():
+    other = np.roll(EVEN, 12)
+    assert not leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.6), candidate("islands", 0.4)])
+    assert leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.8), candidate("islands", 0.8, other)])
+
+
+def test_entropy_is_that_of_the_shares():
+    assert candidate("diffusion", 1.0).entropy == pytest.approx(np.log(4))
 
 
 @pytest.mark.parametrize(
@@ -79,13 +109,48 @@ def test_clusters_of_any_size_are_found(sizes, columns, rng):
     views, labels = blobs(sizes, columns, rng)
     model = GuidedCoTraining(len(sizes), random_state=0, n_landmarks=300).fit(views)
     assert ari(labels, model.labels_) > 0.99
-    assert [line["name"] for line in model.candidates_ if line["chosen"]] == ["commute"]
+    assert [line["name"] for line in model.candidates_ if line["chosen"]] != ["diffusion"]
     np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+
+@pytest.mark.parametrize(("make", "share"), [("pair", 0.03), ("pair", 0.1), ("moon", 0.1)])
+def test_two_clusters_of_which_one_is_small(make, share, rng):
+    labels = rng.permutation(np.repeat([0, 1], [1500 - int(share * 1500), int(share * 1500)]))
+    views = [{"pair": pair, "moon": moon}[make](labels, rng) for _ in range(2)]
+    assert ari(labels, GuidedCoTraining(2, random_state=0).fit(views).labels_) > 0.95
+
+
+def moon(labels, rng):
+    """Two crescents, one in the other."""
+    angles, side = np.pi * rng.random(len(labels)), 1 - 2 * labels
+    curve = np.column_stack([side * np.cos(angles) + labels, side * np.sin(angles) + labels / 2])
+    return curve + 0.07 * rng.standard_normal(curve.shape)
+
+
+def pair(labels, rng):
+    return rng.standard_normal((len(labels), 8)) + 5 * labels[:, None] / np.sqrt(8)
+
+
+def test_rounds_stop_where_the_views_agree_most(rng):
+    views, _ = blobs((600, 600, 40), (10, 8), rng)
+    model = GuidedCoTraining(3, random_state=0).fit(views)
+    (chosen,) = (line for line in model.candidates_ if line["chosen"])
+    assert chosen["rounds"] == model.n_iter_ == len(model.history_)
+    assert GuidedCoTraining(3, max_iter=3, tol=0, random_state=0).fit(views).n_iter_ == 3
+
+
+def test_the_constant_comes_first_again():
+    spectrum = Spectrum(np.full((4, 2), 0.1), np.sqrt([0.9, 0.5, 0.1]), 0.25)
+    found = with_constant(spectrum)
+    np.testing.assert_allclose(found.basis, [[0.25, 0.1, 0.1]] * 4)
+    np.testing.assert_allclose(found.singular_values**2, [1, 0.9, 0.5, 0.1])
+    weights = [1.0, *(own * COMMUTE_FLOOR / (1 - own + COMMUTE_FLOOR) for own in (0.9, 0.5))]
+    np.testing.assert_allclose(weighted_basis(found, "commute")[0], [0.25, 0.1, 0.1] * np.array(weights))
 
 
 def test_a_basis_can_be_asked_for(rng):
     views, labels = blobs((600, 600, 40), (10, 8), rng)
-    for basis, rounds in (("diffusion", 2), ("commute", 5)):
+    for basis, rounds in (("diffusion", 2), ("islands", 10), ("commute", 5)):
         model = GuidedCoTraining(3, basis=basis, tol=0, random_state=0).fit(views)
         assert model.n_iter_ == rounds
         assert not hasattr(model, "candidates_")

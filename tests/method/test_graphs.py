@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
 
-from coterie.method.graphs import CONCATENATION, LOCAL, TILE_ROWS, host_block, lay_out_graphs, median_distance
+from coterie.method.graphs import (
+    CONCATENATION,
+    LOCAL,
+    TILE_ROWS,
+    host_block,
+    landmark_rows,
+    lay_out_graphs,
+    median_distance,
+)
 from coterie.views import as_views, prepare
 
 N_ROWS = 2 * TILE_ROWS + 176  # three tiles, the last one not full
@@ -18,7 +26,8 @@ def made_map(views, *, shared=False):
     """Two scales of two views, one with a bandwidth of its own for every row, and of both side by side."""
     preparations = [prepare(view.data, scaling="block", dtype="float64") for view in views]
     landmarks = views.take(np.arange(0, N_ROWS, 40))
-    return lay_out_graphs(landmarks, preparations, [LOCAL, 0.5], [3, 6], shared=shared, concatenation=True)
+    rows = landmark_rows(landmarks, preparations)
+    return lay_out_graphs(views.names, rows, preparations, [LOCAL, 0.5], [3, 6], shared=shared, concatenation=True)
 
 
 def expected(graph_map, views, graph):

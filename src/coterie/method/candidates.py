@@ -11,24 +11,35 @@ eigenproblem and a k-means on a sample.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from coterie.arrays import precision_of, to_host
 from coterie.method.assignment import assign, lloyd
-from coterie.method.cotraining import AugmentedView, CoTrainingSettings, first_round, solve_graphs
+from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, first_round, solve_graphs
 from coterie.method.graphs import Block, host_block
-from coterie.method.rowmap import RowMap, unit_embedding
+from coterie.method.rowmap import Basis, RowMap, unit_embedding
 from coterie.method.selection import best_centroids, group_by_view, partition_agreement
 from coterie.rows import Rows
 
-# A later candidate is taken only if its agreement exceeds the first one's by this: other landmarks change it as much.
+# A later candidate is taken only if its agreement exceeds that of the best one before by this: other landmarks change
+# it as much. Where clusters are kept apart however small they are ("islands"), views agree a little better with wrong
+# ones too, so what they disagree on must fall to this share.
 CLEAR_LEAD = 0.005
+FEWER_ERRORS = 2 / 3
+
+# A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
+# split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
+SPLINTERED = np.log(2)
+FAR_LEAD = 0.2
 
 # Agreement beyond which clusters hardly touch.
 SEPARATE = 0.99
+
+# First rounds whose clusters are this much alike (adjusted Rand index) leave no doubt.
+ALIKE = 0.8
 
 # Rows that k-means runs on, and its starts besides that of cluster-QR.
 CUT_ROWS = 5000
@@ -37,24 +48,48 @@ CUT_STARTS = 3
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to merge the graphs, after its first round.
+    """One way to merge and guide the graphs, after some rounds.
 
     Attributes
     ----------
     name : str
         The basis.
+    rounds : int
+        How many there were.
     agreement : float
         How well each view's neighbours predict the clusters: adjusted Rand index, averaged over the views.
-    view : AugmentedView
-        Of the first round.
     labels : ndarray of shape (s,)
         The clusters of some rows.
+    view : AugmentedView
+        Of the first round.
+    training : CoTraining, default=None
+        All rounds, perhaps more than ``rounds``; None where only the first was run.
     """
 
     name: str
+    rounds: int
     agreement: float
-    view: AugmentedView
     labels: np.ndarray
+    view: AugmentedView
+    training: CoTraining | None = None
+
+    @property
+    def entropy(self) -> float:
+        """Of the clusters' shares of the rows, in nats."""
+        shares = np.bincount(self.labels) / len(self.labels)
+        return float(-np.sum(shares * np.log(np.where(shares > 0, shares, 1.0))))
+
+    def is_splintered(self, other: Candidate) -> bool:
+        """Whether nearly all rows are in far fewer clusters than another candidate's."""
+        return self.entropy < other.entropy - SPLINTERED
+
+    def is_clearly_better(self, other: Candidate) -> bool:
+        """Whether the views agree so much better that the other candidate, which comes before, is not taken."""
+        if self.is_splintered(other):
+            return self.agreement > other.agreement + FAR_LEAD
+        if self.name == "islands":
+            return 1 - self.agreement < FEWER_ERRORS * (1 - other.agreement)
+        return self.agreement > other.agreement + CLEAR_LEAD
 
 
 def first_rounds(
@@ -82,20 +117,66 @@ def judge(
     block = host_block(sample, bounds)
     found = []
     for name, view in views.items():
-        labels = cut(sample, view, bounds, n_clusters, rng)
-        found.append(Candidate(name, mean_agreement(block, bounds, graph_views, labels), view, labels))
+        labels = cut(sample, view.basis, bounds, n_clusters, rng)
+        found.append(Candidate(name, 1, mean_agreement(block, bounds, graph_views, labels), labels, view))
     return found
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the first candidate, unless another agrees clearly better with the views.
+    """Return the first candidate, unless a later one agrees clearly better with the views.
 
-    Where all of them agree nearly perfectly, clusters are separate, and the last one is made for those.
+    Where all of them agree nearly perfectly, clusters are separate, and the second one is made for those.
     """
-    if min(candidate.agreement for candidate in candidates) > SEPARATE:
-        return candidates[-1]
-    best = max(candidates, key=lambda candidate: candidate.agreement)
-    return best if best.agreement > candidates[0].agreement + CLEAR_LEAD else candidates[0]
+    best = candidates[0]
+    separate = min(candidate.agreement for candidate in candidates) > SEPARATE
+    if separate and len(candidates) > 1 and not candidates[1].is_splintered(best):
+        best = candidates[1]
+    for other in candidates[1:]:
+        best = other if other.is_clearly_better(best) else best
+    return best
+
+
+def leave_doubt(candidates: Sequence[Candidate]) -> bool:
+    """Whether candidates lead to clusters that differ from the first one's."""
+    first = candidates[0].labels
+    return min(partition_agreement(first, other.labels) for other in candidates[1:]) < ALIKE
+
+
+def best_look(
+    first: Candidate,
+    training: CoTraining,
+    looks: Sequence[int],
+    sample: Block,
+    bounds: np.ndarray,
+    graph_views: Sequence[int],
+    rng: np.random.Generator,
+) -> Candidate:
+    """Return the candidate after as many of its rounds as the views agree with most.
+
+    Parameters
+    ----------
+    first : Candidate
+        After its first round.
+    training : CoTraining
+        All of its rounds.
+    looks : sequence of int
+        After how many rounds clusters are looked at.
+    sample : Block
+        The neighbours of some rows, before any guiding.
+    bounds, graph_views
+        Which columns are which graph's, and which graphs are which view's.
+    rng : numpy.random.Generator
+    """
+    block, k = host_block(sample, bounds), training.view.consensus.rotation.shape[-1]
+    found = [replace(first, training=training)] if 1 in looks else []
+    for number, basis in enumerate([*(guide.basis for guide in training.guides), training.view.basis], 1):
+        if number > 1 and (number in looks or number == len(training.history)):
+            labels = cut(sample, basis, bounds, k, rng)
+            agreement = mean_agreement(block, bounds, graph_views, labels)
+            found.append(Candidate(first.name, number, agreement, labels, first.view, training))
+        if number <= len(training.guides):
+            sample = training.guides[number - 1](sample, bounds)
+    return max(found, key=lambda candidate: candidate.agreement)
 
 
 def better_centroids(
@@ -127,9 +208,9 @@ def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarr
     return means.astype(embedding.dtype)  # (k, c)
 
 
-def cut(block: Block, view: AugmentedView, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+def cut(block: Block, basis: Basis, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return the clusters of some rows in an augmented view."""
-    embedding = to_host(unit_embedding(block, view.basis, bounds))  # (s, c)
+    embedding = to_host(unit_embedding(block, basis, bounds))  # (s, c)
     some = embedding[np.sort(rng.permutation(len(embedding))[:CUT_ROWS])]
     return assign(embedding, best_centroids(some, k, CUT_STARTS, rng)).labels  # (s,)
 

@@ -14,7 +14,15 @@ from coterie.arrays import convert, like, power_of_two, precision_of, stack, to_
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block
 from coterie.method.rowmap import Basis, Guide
-from coterie.method.spectra import Consensus, Spectrum, consensus, graph_spectrum, sum_grams, weighted_basis
+from coterie.method.spectra import (
+    Consensus,
+    Spectrum,
+    consensus,
+    graph_spectrum,
+    sum_grams,
+    weighted_basis,
+    with_constant,
+)
 from coterie.rows import Rows
 from coterie.threads import in_order
 from coterie.validation import must_be_finite
@@ -33,7 +41,7 @@ class CoTrainingSettings:
 
     n_components: int  # k, columns of U*
     n_vectors: int  # r, singular vectors of every graph that are used
-    drop_first: bool  # whether a graph's first vector is left out
+    drop_first: bool  # whether a graph's first vector, which is constant, is left out of those that are searched for
     weighting: str  # of a graph's vectors: one of spectra.WEIGHTINGS
     unit: bool  # whether each graph's rows are made unit before they are merged
     cosine: bool  # guide by the cosine of u*_i and u*_j instead of their inner product
@@ -43,6 +51,7 @@ class CoTrainingSettings:
     graph_weights: np.ndarray  # (G,)
     trust: bool  # whether graphs whose vectors are localised are weighted down
     n_threads: int = 1  # for the small eigenproblems
+    add_constant: bool = False  # whether the constant vector is put in front of those that were searched for
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,8 @@ def first_round(
     graphs : GraphWeights, default=None
         The graphs' weights where they are known. None: they are found from these rows.
     """
-    own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in spectra]), precision)  # (G, p, r)
+    used = [with_constant(spectrum) for spectrum in spectra] if settings.add_constant else spectra
+    own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in used]), precision)  # (G, p, r)
     if graphs is None:
         sums = first_sums(rows, own, bounds, settings.unit)
         outer, graphs = sums.outer, weigh_graphs(sums, settings)
@@ -201,7 +211,7 @@ def solve_graphs(
         return tuple(in_order(lambda job: solve(job[0], start=job[1]), jobs, settings.n_threads))
     found = solve(stack(list(grams)), start=None if starts[0] is None else stack(starts))
     blocks = [None] * len(starts) if found.start is None else found.start
-    return tuple(map(Spectrum, found.basis, found.singular_values, blocks))
+    return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 
 
 def count_vectors(k: int) -> int:

@@ -77,6 +77,26 @@ class Neighbours:
         self.indices[:, columns], self.squares[:, columns] = indices, squares
 
 
+@dataclass(frozen=True)
+class OwnLandmarks:
+    """The landmark that each of some rows has made, alone or together with others."""
+
+    numbers: np.ndarray  # (b,) landmark numbers, -1 for rows that have made none
+    makers: np.ndarray  # (b,) how many rows have made it
+
+    def without(self, squares: np.ndarray) -> np.ndarray:
+        """Return squared distances to the landmark as if it were the mean of its other rows; infinite without any.
+
+        x - m' = (x - m) c / (c - 1), where m is the mean of c rows and m' that of the others.
+        """
+        others = (self.makers - 1)[:, None]  # (b, 1)
+        return np.where(others > 0, squares * (self.makers[:, None] / np.maximum(others, 1)) ** 2, np.inf)
+
+    def part(self, rows: np.ndarray) -> OwnLandmarks:
+        """Return those of some rows."""
+        return OwnLandmarks(self.numbers[rows], self.makers[rows])
+
+
 @storable_block
 @dataclass(frozen=True)
 class Block:
@@ -156,29 +176,57 @@ class GraphMap:
         On a GPU, products and selection are one kernel, except where distances to all landmarks are needed.
         """
         watch = watch or Stopwatch()
-        if kernels_of(self.landmarks[0].rows).FUSED and not any(graph.shared for graph in self.graphs):
-            prepared = [self._prepare(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
-            if CONCATENATION not in self.searches or not any(own.gaps for own in prepared):
-                found = self._new_neighbours(len(prepared[0].norms))
-                self._search_fused(prepared, found)
-                return found
         n_rows, scratch = views[0].data.shape[0], Scratch()
         found = self._new_neighbours(n_rows)
+        if kernels_of(self.landmarks[0].rows).FUSED:
+            prepared = [self._prepare(v, view, slice(None), first_row, watch) for v, view in enumerate(views)]
+            if self._fuses(prepared):
+                self._search_fused(prepared, found)
+                return found
         step = TILE_ROWS * max(1, PREPARED_NUMBERS // sum(view.data.shape[1] for view in views) // TILE_ROWS)
         for start in range(0, n_rows, step):
             some = slice(start, min(start + step, n_rows))
             prepared = [self._prepare(v, view, some, first_row + start, watch) for v, view in enumerate(views)]
-            for at in range(0, some.stop - start, TILE_ROWS):
-                rows = slice(at, min(at + TILE_ROWS, some.stop - start))
-                tile = slice(start + rows.start, start + rows.stop)
-                self._search_tile([own.part(rows) for own in prepared], watch, scratch, found.part(tile))
+            self._search_tiles(prepared, found.part(some), watch, scratch)
         return found
 
-    def nearest_distances(self, found: Neighbours, own: np.ndarray | None = None) -> np.ndarray:
+    def _fuses(self, prepared: Sequence[PreparedRows]) -> bool:
+        """Whether products and selection are one kernel for these rows."""
+        return (
+            kernels_of(self.landmarks[0].rows).FUSED
+            and not any(graph.shared for graph in self.graphs)
+            and (CONCATENATION not in self.searches or not any(own.gaps for own in prepared))
+        )
+
+    def _search_tiles(
+        self,
+        prepared: Sequence[PreparedRows],
+        found: Neighbours,
+        watch: Stopwatch | None = None,
+        scratch: Scratch | None = None,
+    ) -> None:
+        """Write the nearest landmarks of prepared rows to ``found``, a tile at a time."""
+        watch, scratch = watch or Stopwatch(), scratch or Scratch()
+        n_rows = len(prepared[0].norms)
+        for start in range(0, n_rows, TILE_ROWS):
+            tile = slice(start, min(start + TILE_ROWS, n_rows))
+            self._search_tile([own.part(tile) for own in prepared], watch, scratch, found.part(tile))
+
+    def connect_landmarks(self) -> Block:
+        """Return the landmarks' own neighbours."""
+        prepared = [PreparedRows(own.rows, own.norms, gaps=not bool(own.present.all())) for own in self.landmarks]
+        found = self._new_neighbours(self.n_landmarks)
+        if self._fuses(prepared):
+            self._search_fused(prepared, found)
+        else:
+            self._search_tiles(prepared, found)
+        return self.weigh(found)
+
+    def nearest_distances(self, found: Neighbours, own: OwnLandmarks | None = None) -> np.ndarray:
         """Return the rows' distances to near landmarks: by view, NaN where they lack it, and over all views at last.
 
-        Of a view's q neighbours at the smallest scale it is the (q - 1)-th, so that it is the same for a row that is
-        itself a landmark (number ``own``, -1 for others), and is not counted among its neighbours. The last column is
+        Of a view's q neighbours at the smallest scale it is the (q - 1)-th. A landmark that a row has made is as far
+        away as if it had been made without it (``own``), so that rows of the fit are like new ones. The last column is
         there where the views side by side have a graph.
         """
         columns = []
@@ -187,10 +235,11 @@ class GraphMap:
             q, g = next((scale for scale in scales if scale[0] > 1), scales[-1])
             indices, squares = to_host((found.indices[:, self._columns(g)], found.squares[:, self._columns(g)]))
             squares = squares.astype(np.float64)  # (b, q)
-            itself = np.zeros(squares.shape, dtype=bool) if own is None else indices == own[:, None]
-            squares[itself] = -1
+            if own is not None:
+                itself = indices == own.numbers[:, None]  # (b, q)
+                squares = np.where(itself, own.without(squares), squares)
             squares.sort(axis=1)
-            chosen = np.where(itself.any(axis=1), squares[:, -1], squares[:, max(q - 2, 0)])  # (b,)
+            chosen = squares[:, max(q - 2, 0)]  # (b,)
             columns.append(np.sqrt(np.where(np.isfinite(chosen) & (chosen >= 0), chosen, np.nan)))
         return np.column_stack(columns)  # (b, V) or (b, V + 1)
 
@@ -301,7 +350,8 @@ class GraphMap:
 
 
 def lay_out_graphs(
-    landmarks: Views,
+    names: Sequence[str],
+    landmarks: Sequence[LandmarkRows],
     preparations: Sequence[Preparation],
     bandwidths: Sequence[float],
     scales: Sequence[int],
@@ -320,7 +370,7 @@ def lay_out_graphs(
         for view, bandwidth in sources
         for q in scales
     )
-    return GraphMap(landmarks.names, tuple(preparations), landmark_rows(landmarks, preparations), graphs, precision)
+    return GraphMap(tuple(names), tuple(preparations), tuple(landmarks), graphs, precision)
 
 
 def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tuple[LandmarkRows, ...]:

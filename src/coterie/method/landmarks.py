@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,21 @@ MEDOID_PASSES = 5
 # between them: among members whose squared distances differ by no more than this share, the first is the medoid.
 TIE = 1e-4
 
+# From this many rows per landmark on, landmarks are means of groups: they carry less noise than any row. With fewer,
+# most groups would be single rows.
+ROWS_PER_MEAN = 2
+
 # Rows that one thread prepares, or finds the nearest medoids of, at a time.
 PART_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows that were grouped, and the medoid of each group."""
+
+    members: np.ndarray  # (s,) ascending
+    labels: np.ndarray | None  # (s,) the group of each of them; None where only medoids are asked for
+    medoids: np.ndarray  # (p,) ascending
 
 
 def sample_size(n_rows: int, n_landmarks: int) -> int:
@@ -120,6 +134,42 @@ def choose_landmarks(
     if how == "random":
         return distinct_rows(rows, rng.permutation(len(rows)), n_landmarks)
     return kmedoids(rows, n_landmarks, rng, spread_seeds=how == "kmedoids++", n_threads=n_threads)
+
+
+def group_means(
+    sample: Views, preparations: Sequence[Preparation], groups: Groups, n_threads: int
+) -> tuple[LandmarkRows, ...]:
+    """Return the means of the same groups in every view, of prepared rows; a group that lacks a view has none there."""
+    assert groups.labels is not None
+    found = []
+    for block, preparation in zip(sample.take(groups.members).read(slice(None)), preparations, strict=True):
+        rows, labels = prepare_in_parts(block.data, preparation, n_threads), groups.labels  # (s, d), (s,)
+        if block.present is not None:
+            present = to_host(block.present)
+            rows, labels = rows[like(present, rows, bool)], labels[present]
+        means, counts = means_of_groups(rows, labels, len(groups.medoids))
+        known = like(counts > 0, means, bool)
+        found.append(LandmarkRows(means, known & (squared_norms(means) > 0) if preparation.needs_direction else known))
+    return tuple(found)
+
+
+def means_of_groups(rows: Table, labels: np.ndarray, n_groups: int) -> tuple[Table, np.ndarray]:
+    """Return the mean of each group, zero for an empty one, and the number of its rows.
+
+    Examples
+    --------
+    >>> means_of_groups(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 2]), 3)
+    (array([[2.], [0.], [5.]]), array([2., 0., 1.]))
+    """
+    if sparse.issparse(rows):
+        counts = np.bincount(labels, minlength=n_groups).astype(np.float64)  # (p,)
+        shares = (1 / counts[labels]).astype(rows.dtype)
+        return (sparse.csr_array((shares, (labels, np.arange(len(labels)))), (n_groups, len(labels))) @ rows), counts
+    kernels = kernels_of(rows)
+    sums, totals = kernels.zeros((n_groups, rows.shape[1]), rows), kernels.zeros((n_groups,), rows)
+    kernels.add_groups(rows, like(labels, rows, "int64"), sums, totals)
+    means = sums / array_namespace(totals).where(totals > 0, totals, 1.0)[:, None]
+    return convert(means, precision_of(rows)), to_host(totals)  # (p, d), (p,)
 
 
 def check_landmarks(landmarks: Any, n_rows: int, least: int) -> np.ndarray:

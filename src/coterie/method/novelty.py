@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.arrays import to_host
-from coterie.method.graphs import GraphMap
+from coterie.method.graphs import GraphMap, OwnLandmarks
 from coterie.views import Views
 
 # The scale is learned from at most this many rows, and kept as this many of their quantiles.
@@ -79,9 +79,7 @@ class NoveltyScale:
         return np.where(count > 0, np.where(present, ratio, 0.0).sum(axis=1) / np.maximum(count, 1), 1.0)  # (b,)
 
 
-def learn_novelty(
-    graph_map: GraphMap, sample: Views, numbers: np.ndarray, landmarks: np.ndarray
-) -> NoveltyScale | None:
+def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks) -> NoveltyScale | None:
     """Return what is usual, from a sample of the fit's rows; None where no row has a landmark besides itself.
 
     Parameters
@@ -89,16 +87,12 @@ def learn_novelty(
     graph_map : GraphMap
     sample : Views
         Some rows of the fit.
-    numbers : ndarray of shape (s,)
-        Which rows they are.
-    landmarks : ndarray of shape (p,)
-        Which rows are landmarks. A row that is one is measured by the others: new rows are none.
+    own : OwnLandmarks
+        The landmark that each of them is or belongs to: new rows have none.
     """
     chosen = np.unique(np.linspace(0, sample.n_rows - 1, SCALE_ROWS).astype(np.int64))
-    known = {int(row): j for j, row in enumerate(landmarks)}
-    own = np.array([known.get(int(row), -1) for row in np.asarray(numbers)[chosen]])  # (m,)
     found = graph_map.search(sample.take(chosen).read(slice(None)))
-    distances = graph_map.nearest_distances(found, own)  # (m, W)
+    distances = graph_map.nearest_distances(found, own.part(chosen))  # (m, W)
     return scale_of(distances, floors_of(graph_map)[: distances.shape[1]], len(graph_map.names))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class Spectrum:
 
     basis: np.ndarray  # (p, r): e_i = sum_j z_ij basis[j]; columns beyond the graph's rank are zero
     singular_values: np.ndarray  # (r + 1,) of Zhat, descending, one more than is used: the gap behind r
+    constant: Any = 0.0  # () every row's entry in the first singular vector, which is constant
     start: np.ndarray | None = None  # (p, m) where the search for the next round's vectors begins
 
 
@@ -112,7 +113,21 @@ def graph_spectrum(
     basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
     basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
     must_be_finite("spectra", basis)
-    return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, found.block)
+    total = xp.sum(degrees, axis=-1)  # the number of rows
+    constant = xp.where(total > 0, total, np.inf) ** -0.5
+    return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, constant, found.block)
+
+
+def with_constant(spectrum: Spectrum) -> Spectrum:
+    """Return a spectrum that was found without the constant vector with it in front: its singular value is 1."""
+    xp = array_namespace(spectrum.basis)
+    first = xp.zeros_like(spectrum.basis[:, :1]) + spectrum.constant  # (p, 1), for rows that sum to one
+    ones = xp.ones_like(spectrum.singular_values[:1])
+    return replace(
+        spectrum,
+        basis=xp.concat([first, spectrum.basis], axis=1),  # (p, r + 1)
+        singular_values=xp.concat([ones, spectrum.singular_values]),  # (r + 2,)
+    )
 
 
 def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
