@@ -257,7 +257,7 @@ def tables(
     results: Results = RESULTS,
     write: Annotated[
         list[Path] | None,
-        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and docs/*.md."),
+        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and the pages of docs."),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -270,7 +270,7 @@ def tables(
 
     Examples:
 
-    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and docs/*.md.
+    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and the pages of docs.
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
@@ -301,7 +301,7 @@ def tables(
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
     targets = write or [
-        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()
+        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").rglob("*.md"))] if path.exists()
     ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():

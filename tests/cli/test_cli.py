@@ -113,7 +113,7 @@ def folder(library, tmp_path):
 
 
 def manual():
-    return (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
+    return (Path(__file__).parents[2] / "docs" / "reference" / "command_line.md").read_text()
 
 
 def run(*args, code=0):
