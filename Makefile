@@ -52,4 +52,4 @@ docs: .venv/docs
 	touch $@ .venv/demo
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build docs/gallery docs/reference/generated
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build docs/_pictures docs/gallery docs/reference/generated

@@ -9,7 +9,7 @@ from sphinx.util import logging
 
 from coterie import __version__
 
-sys.path.insert(0, str(Path(__file__).parent))  # mathml.py
+sys.path.insert(0, str(Path(__file__).parent))  # mathml.py, pictures.py
 
 project = "Coterie"
 author = "The Coterie developers"
@@ -20,6 +20,7 @@ extensions = [
     "mathml",
     "myst_parser",
     "numpydoc",
+    "pictures",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",

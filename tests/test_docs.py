@@ -196,10 +196,10 @@ def built(tmp_path_factory):
     for package in ("sphinx", "myst_parser", "numpydoc", "furo", "sphinx_gallery", "latex2mathml"):
         pytest.importorskip(package, reason="needs pip install coterie[docs]")
     copy = tmp_path_factory.mktemp("manual")
-    shutil.copytree(DOCS, copy / "docs", ignore=shutil.ignore_patterns("_build", "gallery"))
+    shutil.copytree(DOCS, copy / "docs", ignore=shutil.ignore_patterns("_build", "_pictures", "gallery", "generated"))
     shutil.copytree(ROOT / "benchmarks" / "results", copy / "benchmarks" / "results")
     shutil.copy(ROOT / "CHANGELOG.md", copy)
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-D", "plot_gallery=0"]
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "-Dplot_gallery=0", "-Ddraw_pictures=0"]
     done = subprocess.run([*command, str(copy / "docs"), str(copy / "html")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return copy / "html"
