@@ -22,8 +22,9 @@ from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
 from benchmarks.suites import plan
+from benchmarks.summary import lost_table, summary_table
 from benchmarks.tables import latex as as_latex
-from benchmarks.tables import rewrite_tables, summary_table, tables_of
+from benchmarks.tables import rewrite_tables, tables_of
 from benchmarks.unequal import is_small
 from coterie.files import write_text
 
@@ -276,9 +277,12 @@ def tables(
     """
 
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
-    found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
-    if records["leaderboard"] and records["unequal"]:
-        found["summary"] = summary_table(records["leaderboard"], records["unequal"])
+    timed = read_records(results / "speed.jsonl")
+    found = {**tables_of(records), **speed_tables(timed)}
+    if records["leaderboard"]:
+        found["summary"] = summary_table(records["leaderboard"], timed)
+    if records["unequal"]:
+        found["unequal_lost"] = lost_table(records["unequal"])
     chosen = read_records(results / "choosing_k.jsonl")
     if chosen:
         found["choosing_k"] = choosing_table(chosen)
