@@ -113,7 +113,10 @@ def folder(library, tmp_path):
 
 
 def manual():
-    return (Path(__file__).parents[2] / "docs" / "reference" / "command_line.md").read_text()
+    """Return the pages of the manual that show commands; the first of them writes the model that others read."""
+    docs = Path(__file__).parents[2] / "docs"
+    pages = (docs / "reference" / "command_line.md", *sorted((docs / "start").glob("*.md")), docs / "guides" / "report.md")
+    return "\n".join(page.read_text() for page in pages)
 
 
 def run(*args, code=0):
