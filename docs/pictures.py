@@ -33,7 +33,9 @@ list.dispatchEvent(new Event("change"));
 """
 FRAME = """
 const part = arguments[0] ? document.getElementById(arguments[0]) : document.body, frame = part.getBoundingClientRect();
-return {x: frame.x + scrollX, y: frame.y + scrollY, width: frame.width, height: frame.height};
+const margin = arguments[0] ? 16 : 0;
+return {x: frame.x + scrollX - margin, y: frame.y + scrollY - margin,
+        width: frame.width + 2 * margin, height: frame.height + 2 * margin};
 """
 
 

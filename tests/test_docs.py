@@ -81,6 +81,26 @@ def test_links_between_pages_lead_somewhere(page):
             assert not path or (page.parent / path).is_file(), f"{page.name}: ({target})"
 
 
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(ROOT / "README.md")):
+        path, _, anchor = target.partition("#")
+        if path.removeprefix("docs/").removesuffix(".md") in BEING_WRITTEN:
+            continue
+        titles = re.findall(r"^#+ (.*)", (ROOT / path).read_text(), re.MULTILINE) if path.endswith(".md") else []
+        assert (ROOT / path).is_file()
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_the_lines_of_the_readme_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) <= 10
+    found = {}
+    exec(code, found)
+    assert (found["model"].predict(found["views"]) == found["model"].labels_).all()
+    assert Path("digits.html").stat().st_size > 100_000
+
+
 def test_every_page_is_in_the_table_of_contents():
     entries = listed_in(DOCS / "index.md")
     names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"} | {"gallery/index"}
@@ -169,6 +189,8 @@ def test_an_example_can_be_compiled_and_names_what_exists(example):
     assert re.fullmatch("=+", title[1])
     assert len(title[1]) == len(title[0])
     check_names(tree)
+    drawn = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert [name for name in drawn if name.startswith(("plt.", "plot."))]  # the first figure is its thumbnail
 
 
 # -- the pages as they are built --------------------------------------------------------------------------------------
