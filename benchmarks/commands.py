@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.background_tables import candidates_table, soundness_table, trial_tables
 from benchmarks.campaign_table import campaign_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
@@ -23,8 +24,8 @@ from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
 from benchmarks.suites import plan
 from benchmarks.summary import lost_table, summary_table
+from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
-from benchmarks.tables import rewrite_tables, tables_of
 from benchmarks.unequal import is_small
 from coterie.files import write_text
 
@@ -298,6 +299,7 @@ def tables(
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)
+    found |= background_tables(results)
     campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
     if any(campaigns):
         found["campaigns"] = campaign_table(*campaigns)
@@ -317,6 +319,18 @@ def tables(
             landmarks_figure(curves, results / f"landmarks.{ending}")
     typer.echo(f"{len(found)} tables: {', '.join(found)}.")
     typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
+
+
+def background_tables(results: Path) -> dict[str, Table]:
+    """Return the tables of the background pages that the results allow."""
+    checks, runs = read_lines(results / "checks.jsonl"), read_lines(results / "long_run.jsonl")
+    weighed = read_lines(results / "candidates.jsonl")
+    found = trial_tables(read_lines(results / "trials.jsonl"))
+    if weighed:
+        found["candidates"] = candidates_table(weighed)
+    if checks or runs:
+        found["soundness"] = soundness_table(checks, runs)
+    return found
 
 
 def run_suite(
