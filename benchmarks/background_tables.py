@@ -1,4 +1,4 @@
-"""Why the defaults are what they are, and how sound a fit is: results -> tables of the background pages."""
+"""Why the defaults are what they are, and what checks cost: results -> tables of the background pages."""
 
 from __future__ import annotations
 
@@ -74,21 +74,10 @@ def mean_over_sets(lines: Lines, rule: Callable[[Mapping[str, Any]], float], une
     return float(np.mean([np.mean(values) for values in sets.values()]))
 
 
-def soundness_table(checks: Lines, runs: Lines) -> Table:
-    """Return what checks between stages cost, and whether memory grows with the number of fits."""
-    rows = [
-        (
-            f"checks of numbers, {line['rows']:,} rows, {line['fit']}",
-            f"{line['share']['stages']:.2%} of a fit between its stages, {line['share']['input']:.1%} on its input",
-        )
-        for line in checks
-    ]
-    rows += [
-        (
-            f"{line['fits']:,} fits of unlike sizes, types and settings in {line['minutes']:.0f} minutes",
-            f"memory in use grew by {line['growth_mb_an_hour']['in_use_mb']:.3f} MB an hour in the second half, "
-            f"resident memory by {line['growth_mb_an_hour']['resident_mb']:.1f} MB",
-        )
-        for line in runs
-    ]
-    return Table("soundness", ("what", "measured"), tuple(rows))
+def checks_table(lines: Lines) -> Table:
+    """Return what looking for numbers that are not finite costs, as shares of a fit's processor time."""
+    rows = tuple(
+        (f"{line['rows']:,}", line["fit"], f"{line['share']['stages']:.2%}", f"{line['share']['input']:.2%}")
+        for line in lines
+    )
+    return Table("checks of numbers", ("rows", "settings", "checks between stages", "checks of the input"), rows)

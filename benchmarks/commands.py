@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.background_tables import candidates_table, soundness_table, trial_tables
+from benchmarks.background_tables import candidates_table, checks_table, trial_tables
 from benchmarks.campaign_table import campaign_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
@@ -323,13 +323,10 @@ def tables(
 
 def background_tables(results: Path) -> dict[str, Table]:
     """Return the tables of the background pages that the results allow."""
-    checks, runs = read_lines(results / "checks.jsonl"), read_lines(results / "long_run.jsonl")
-    weighed = read_lines(results / "candidates.jsonl")
     found = trial_tables(read_lines(results / "trials.jsonl"))
-    if weighed:
-        found["candidates"] = candidates_table(weighed)
-    if checks or runs:
-        found["soundness"] = soundness_table(checks, runs)
+    for name, table_of in {"candidates": candidates_table, "checks": checks_table}.items():
+        if lines := read_lines(results / f"{name}.jsonl"):
+            found[name] = table_of(lines)
     return found
 
 
