@@ -279,7 +279,7 @@ def tables(
 
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
     timed = read_records(results / "speed.jsonl")
-    found = {**tables_of(records), **speed_tables(timed)}
+    found = {**tables_of(records), **speed_tables(timed), **background_tables(results)}
     if records["leaderboard"]:
         found["summary"] = summary_table(records["leaderboard"], timed)
     if records["unequal"]:
@@ -299,7 +299,6 @@ def tables(
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)
-    found |= background_tables(results)
     campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
     if any(campaigns):
         found["campaigns"] = campaign_table(*campaigns)
