@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 import shutil
@@ -145,6 +146,57 @@ def test_functions_named_beside_the_equations_exist():
 def test_python_in_pages_can_be_compiled_and_names_what_exists(page):
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         check_names(ast.parse(code))
+
+
+# -- guides and their pictures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "guides").glob("*.md")), ids=by_name)
+def test_a_guide_begins_with_a_question_and_ends_with_a_picture(page):
+    if f"guides/{page.stem}" in BEING_WRITTEN:
+        pytest.skip("is being written")
+    _, question, *_, last = page.read_text(encoding="utf-8").strip().split("\n\n")
+    assert re.fullmatch(r"\*[^*]+\?\*", question)
+    assert last.endswith("```")
+    assert "```{picture} " in page.read_text(encoding="utf-8")[-600:]
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    pytest.importorskip("sphinx", reason="needs pip install coterie[docs]")
+    found = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_examples_of_a_page_write_where_they_are_told_and_failures_are_named(pictures, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(">>> open('made.txt', 'w').write('x')\n1\n")
+    (tmp_path / "own").mkdir()
+    assert pictures.run_examples(page, tmp_path / "own") == ""
+    assert (tmp_path / "own" / "made.txt").read_text() == "x"
+    page.write_text(">>> 1 + 1\n3\n")
+    assert "Expected:\n    3\nGot:\n    2" in pictures.run_examples(page, tmp_path)
+
+
+def test_a_page_is_photographed_where_there_is_a_browser(pictures, tmp_path, monkeypatch):
+    from matplotlib.image import imread
+
+    source, target = tmp_path / "page.html", tmp_path / "page.png"
+    source.write_text("<body><p id='part' style='width: 200px; height: 3000px; background: red'></p>")
+    chromium = pictures.Chromium()
+    try:
+        if chromium.take(source, target, "part", "", 800, 500):
+            drawn = imread(target)  # (h, w, 4)
+            assert drawn.shape[:2] == (500, 232)  # as high as was asked for; a margin of 16 on both sides
+            assert drawn[250, 116, :3].tolist() == [1, 0, 0]
+    finally:
+        chromium.quit()
+    target.unlink(missing_ok=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not pictures.Chromium().take(source, target, "part", "", 800, 500)
+    assert not target.exists()
 
 
 # -- the gallery's scripts --------------------------------------------------------------------------------------------
