@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export COTERIE_DATA ?= $(wildcard $(CURDIR)/../shared/data)
 
-.PHONY: demo test test-failed lint types paper leaderboard unequal robustness landmarks speed tables docs clean
+.PHONY: demo test test-failed lint types paper leaderboard unequal robustness landmarks speed tables docs picture clean
 
 demo: .venv/demo
 	$(BIN)/coterie demo
@@ -35,6 +35,10 @@ tables: .venv/dev
 docs: .venv/docs
 	$(BIN)/sphinx-build -W -b html docs docs/_build/html
 
+# README's picture is the manual's.
+picture: docs
+	cp docs/_pictures/start/first_report/digits.png docs/images/report.png
+
 .venv/python:
 	$(PYTHON) -m venv .venv
 	touch $@
@@ -52,4 +56,4 @@ docs: .venv/docs
 	touch $@ .venv/demo
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build docs/gallery
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache docs/_build docs/_pictures docs/gallery docs/reference/generated

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.background_tables import candidates_table, checks_table, trial_tables
 from benchmarks.campaign_table import campaign_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
@@ -22,8 +23,9 @@ from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
 from benchmarks.suites import plan
+from benchmarks.summary import lost_table, summary_table
+from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
-from benchmarks.tables import rewrite_tables, summary_table, tables_of
 from benchmarks.unequal import is_small
 from coterie.files import write_text
 
@@ -257,7 +259,7 @@ def tables(
     results: Results = RESULTS,
     write: Annotated[
         list[Path] | None,
-        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and docs/*.md."),
+        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and the pages of docs."),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -270,15 +272,18 @@ def tables(
 
     Examples:
 
-    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and docs/*.md.
+    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and the pages of docs.
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
 
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
-    found = {**tables_of(records), **speed_tables(read_records(results / "speed.jsonl"))}
-    if records["leaderboard"] and records["unequal"]:
-        found["summary"] = summary_table(records["leaderboard"], records["unequal"])
+    timed = read_records(results / "speed.jsonl")
+    found = {**tables_of(records), **speed_tables(timed), **background_tables(results)}
+    if records["leaderboard"]:
+        found["summary"] = summary_table(records["leaderboard"], timed)
+    if records["unequal"]:
+        found["unequal_lost"] = lost_table(records["unequal"])
     chosen = read_records(results / "choosing_k.jsonl")
     if chosen:
         found["choosing_k"] = choosing_table(chosen)
@@ -301,7 +306,7 @@ def tables(
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
     targets = write or [
-        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()
+        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").rglob("*.md"))] if path.exists()
     ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():
@@ -313,6 +318,15 @@ def tables(
             landmarks_figure(curves, results / f"landmarks.{ending}")
     typer.echo(f"{len(found)} tables: {', '.join(found)}.")
     typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
+
+
+def background_tables(results: Path) -> dict[str, Table]:
+    """Return the tables of the background pages that the results allow."""
+    found = trial_tables(read_lines(results / "trials.jsonl"))
+    for name, table_of in {"candidates": candidates_table, "checks": checks_table}.items():
+        if lines := read_lines(results / f"{name}.jsonl"):
+            found[name] = table_of(lines)
+    return found
 
 
 def run_suite(

@@ -47,6 +47,7 @@ def landmarks_figure(records: Sequence[Record], path: str | Path) -> Path:
     """
     if not records:
         raise ValueError("There are no records to draw. Run the suite 'landmarks' first.")
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     path = Path(path)
@@ -64,6 +65,6 @@ def landmarks_figure(records: Sequence[Record], path: str | Path) -> Path:
         axes[row, 0].set_ylabel(measure)
     axes[0, 0].legend(fontsize="small")
     is_svg = path.suffix == ".svg"
-    with written_whole(path) as file:
+    with written_whole(path) as file, rc_context({"svg.hashsalt": "coterie"}):  # the same bytes every time
         figure.savefig(file, format=path.suffix[1:], dpi=150, metadata={"Date": None} if is_svg else None)
     return path

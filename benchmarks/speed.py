@@ -15,7 +15,7 @@ from benchmarks.records import Record, read_records
 from benchmarks.runner import Summary, run_all
 from benchmarks.suites import Run
 from benchmarks.timing import measure_speed
-from coterie.peers.registry import CONCAT_LSC, COTERIE, LSC, MVSCB, PUBLISHED, Method
+from coterie.peers.registry import CONCAT_LSC, COTERIE, LSC, METHODS, MVSCB, PUBLISHED, Method
 
 # A method that took longer than this, in seconds, is not asked for more rows.
 TOO_SLOW = 60.0
@@ -89,6 +89,14 @@ LIBRARIES = (
     Method("FAISS k-means, 1 run", "faiss.Kmeans"),
     Method("FAISS k-means, 1 run on a sample", "faiss.Kmeans", {"all_rows": False}),
 )
+# The methods of README's table, and what they are called there.
+SUMMARY = {
+    "Coterie": "Coterie, defaults",
+    "Guided co-training": "guided co-training, as published",
+    "MVSC-B": "MVSC-B",
+    "ConcatLSC": "LSC on all columns",
+    "k-means, block": "k-means, views of one scale",
+}
 OURS = (COTERIE, PUBLISHED, LSC.on(0, "LSC, first view"), CONCAT_LSC, MVSCB)
 
 FIRST_FIT = (
@@ -205,6 +213,21 @@ def million_part(sizes: Sizes) -> list[Group]:
     ]
 
 
+def summary_part(sizes: Sizes) -> list[Group]:
+    """Return the methods of README's table, on the images and on the million rows."""
+    data: tuple[tuple[str, int, tuple[int, ...]], ...] = (
+        (sizes.images, sizes.image_rows, ()),
+        (synthetic_name(sizes.million_columns), sizes.million_rows, sizes.million_columns),
+    )
+    return [
+        [
+            SpeedRun(METHODS[method], name, 0, rows, part="summary", columns=columns, repeats=sizes.repeats)
+            for method in SUMMARY
+        ]
+        for name, rows, columns in data
+    ]
+
+
 def start_part(sizes: Sizes) -> list[Group]:
     """Return what a new process does first."""
     return [
@@ -247,6 +270,7 @@ PARTS: dict[str, Callable[[Sizes], list[Group]]] = {
     "predict": predict_part,
     "peers": peers_part,
     "million": million_part,
+    "summary": summary_part,
     "start": start_part,
     "report": report_part,
 }

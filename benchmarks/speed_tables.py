@@ -24,6 +24,7 @@ def speed_tables(records: Sequence[Record]) -> dict[str, Table]:
         "speed_rows": ("rows", rows_table),
         "speed_predict": ("predict", predict_table),
         "speed_million": ("million", million_table),
+        "speed_summary": ("summary", methods_table),
         "speed_start": ("start", start_table),
         "speed_report": ("report", report_table),
     }
@@ -181,6 +182,23 @@ def million_table(records: Sequence[Record]) -> Table:
         )
     header = ("method", "rows", "seconds", "bare products", "in products", "in graphs", "peak MB", "ACC")
     return Table("A million rows", header, tuple(rows))
+
+
+def methods_table(records: Sequence[Record]) -> Table:
+    """Return whole fits of a few methods on the same rows."""
+    rows = tuple(
+        (
+            "MNIST" if record["data"] == "mnist" else record["data"],
+            f"{record['n_rows']:,}",
+            record["method"],
+            f"{record['seconds']:.1f}",
+            f"{record['ratio']:.1f}",
+            f"{record['peak_mb']:.0f}",
+            f"{record['ACC']:.3f}",
+        )
+        for record in records
+    )
+    return Table("Five methods", ("data", "rows", "method", "seconds", "bare products", "peak MB", "ACC"), rows)
 
 
 def start_table(records: Sequence[Record]) -> Table:

@@ -173,14 +173,8 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
 
 def unequal_table(records: Sequence[Record], measure: str) -> Table:
     """Return data sets by methods, the draws of one kind in one line, with the means below."""
-    cells = summarise(records, measure)
-    methods = list(dict.fromkeys(method for method, _ in cells))
-    groups: dict[str, list[str]] = {}
-    for name in SUITES["unequal"].data:
-        if any((method, name) in cells for method in methods):
-            groups.setdefault(DATA[name].title, []).append(name)
+    methods, lines = unequal_lines(records, measure)
     digits = 3 if measure != "seconds" else 2
-    lines = {title: {m: mean_of(cells, m, names) for m in methods} for title, names in groups.items()}
     rows = [(title, *(show_cell(line[m], digits=digits) for m in methods)) for title, line in lines.items()]
     whole = [line for line in lines.values() if all(cell is not None for cell in line.values())]
     if whole:
@@ -189,46 +183,15 @@ def unequal_table(records: Sequence[Record], measure: str) -> Table:
     return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows))
 
 
-# The methods of the README's table, and what they are called there.
-SUMMARY = {
-    "Coterie": "Coterie, defaults",
-    "Guided co-training": "guided co-training, as published",
-    "MVSC-B": "MVSC-B",
-    "ConcatLSC": "LSC on all columns",
-    "k-means, block": "k-means, views of one scale",
-}
-
-
-def summary_table(leaderboard: Sequence[Record], unequal: Sequence[Record]) -> Table:
-    """Return a few methods' means over real sets and over clusters of unequal size, and on how many sets each is best.
-
-    Sets on which one of them was not measured are left out.
-    """
-    kept = [r for r in leaderboard if r["method"] in SUMMARY and r["data"] not in SYNTHETIC]
-    real = shared_means(summarise(kept, "NMI"))
-    other = shared_means(summarise([r for r in unequal if r["method"] in SUMMARY], "ARI"))
-    rows = []
-    for method, title in SUMMARY.items():
-        wins = sum(max(line, key=line.__getitem__) == method for line in real)
-        means = (float(np.mean([line[method] for line in lines])) for lines in (real, other))
-        rows.append((title, *(f"{mean:.3f}" for mean in means), f"{wins} of {len(real)}"))
-    header = (
-        "method",
-        f"mean NMI, {len(real)} real sets",
-        f"mean ARI, {len(other)} with unequal clusters or noise",
-        "best of these",
-    )
-    return Table("a few methods", header, tuple(rows))
-
-
-def shared_means(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, float]]:
-    """Return the means of all methods on each data set that all of them ran on."""
-    found = []
-    for data in dict.fromkeys(data for _, data in cells):
-        line = {method: cells[method, data].mean for method in SUMMARY if (method, data) in cells}
-        if len(line) == len(SUMMARY):
-            found.append(line)
-    return found
+def unequal_lines(records: Sequence[Record], measure: str) -> tuple[list[str], dict[str, dict[str, Cell | None]]]:
+    """Return the methods of the suite of unequal clusters, and their means for each kind of data."""
+    cells = summarise(records, measure)
+    methods = list(dict.fromkeys(method for method, _ in cells))
+    groups: dict[str, list[str]] = {}
+    for name in SUITES["unequal"].data:
+        if any((method, name) in cells for method in methods):
+            groups.setdefault(DATA[name].title, []).append(name)
+    return methods, {title: {m: mean_of(cells, m, names) for m in methods} for title, names in groups.items()}
 
 
 def mean_of(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> Cell | None:

@@ -1,4 +1,4 @@
-"""Rewrite the tables of docs/which_method.md from what was measured.
+"""Rewrite the tables of docs/background/which_method.md from what was measured.
 
 python benchmarks/which_method.py
 """
@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "which_method.md"
+PAGE = ROOT / "docs" / "background" / "which_method.md"
 RESULTS = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PAPER = ROOT / "benchmarks" / "results" / "paper.jsonl"
 SINGLE_START = "one start of k-means from random rows a seed"

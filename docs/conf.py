@@ -9,7 +9,7 @@ from sphinx.util import logging
 
 from coterie import __version__
 
-sys.path.insert(0, str(Path(__file__).parent))  # mathml.py
+sys.path.insert(0, str(Path(__file__).parent))  # mathml.py, pictures.py
 
 project = "Coterie"
 author = "The Coterie developers"
@@ -20,20 +20,41 @@ extensions = [
     "mathml",
     "myst_parser",
     "numpydoc",
+    "pictures",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}  # the gallery's pages are made as .rst
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "_templates", "examples"]
+suppress_warnings = ["toc.not_readable"]  # tests/test_docs.py knows which guides are still being written
 nitpicky = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-# Docstrings are in NumPy's form; members are listed by the pages.
+# Docstrings are in NumPy's form. reference/index.md lists names, and every one gets a page from the templates.
+templates_path = ["_templates"]
 numpydoc_show_class_members = False
-autosummary_generate = False
+autosummary_generate = True
+# What users are given and do not make themselves is shown without its parameters.
+autosummary_context = {
+    "without_signature": (
+        "Alignment",
+        "DownloadError",
+        "Drift",
+        "FileTable",
+        "FormatError",
+        "Hierarchy",
+        "KSuggestion",
+        "ModelFileError",
+        "MultiViewData",
+        "Prediction",
+        "TableWriter",
+        "Target",
+    )
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 

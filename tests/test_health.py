@@ -17,7 +17,7 @@ from coterie.validation import must_be_finite
 
 # How far a float32 fit may be from the same fit in float64: cosines between rows of the embedding, on average and for
 # 99 pairs of 100; singular values; and the share of rows that change their cluster. The first two were 1.3e-6 and 9e-6
-# at most when this was written, and no row moved. docs/determinism.md states these figures.
+# at most when this was written, and no row moved. docs/background/determinism.md states these figures.
 MEAN_COSINE, MOST_COSINES, SINGULAR, MOVED = 1e-5, 1e-4, 1e-5, 1e-3
 
 

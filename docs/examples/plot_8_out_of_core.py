@@ -85,3 +85,17 @@ with open_writer(folder / "labels.npy") as out:
     for part in model.stream(paths):
         out.write({"label": part.labels})
 print(np.load(folder / "labels.npy", mmap_mode="r").shape)
+
+# %%
+# What was not done twice
+# -----------------------
+
+import matplotlib.pyplot as plt
+
+stages = ["preparation", "landmarks", "graphs", "rounds", "assignment"]
+figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+at = np.arange(len(stages))
+ax.bar(at - 0.2, [in_memory.timings_[stage] for stage in stages], 0.4, label="a whole fit in memory", color="0.7")
+ax.bar(at + 0.2, [model.timings_[stage] for stage in stages], 0.4, label="the job that was stopped, second part")
+ax.set(ylabel="seconds", xticks=at, xticklabels=stages)
+ax.legend(frameon=False)

@@ -63,6 +63,21 @@ print(f"adjusted Rand index to a fit in memory: {ari(here.labels_, model.labels_
 model.predict({name: table[:5] for name, table in data.views.items()}), model.predict(views)[:5].compute()
 
 # %%
+# Labels of partitions
+# --------------------
+#
+# Every partition has rows of every cluster here; with data that is sorted by day or by place it would not.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+counts = np.array([np.bincount(part.compute(), minlength=6) for part in model.labels_.blocks])
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+for cluster_number in range(6):
+    ax.bar(np.arange(len(counts)), counts[:, cluster_number], bottom=counts[:, :cluster_number].sum(axis=1))
+ax.set(xlabel="partition", ylabel="rows, by cluster")
+
+# %%
 
 client.close()
 cluster.close()

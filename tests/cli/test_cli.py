@@ -113,7 +113,10 @@ def folder(library, tmp_path):
 
 
 def manual():
-    return (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()
+    """Return the pages of the manual that show commands; the first of them writes the model that others read."""
+    docs = Path(__file__).parents[2] / "docs"
+    names = ("reference/command_line.md", "start/first_fit.md", "start/first_report.md", "guides/report.md")
+    return "\n".join((docs / name).read_text() for name in names)
 
 
 def run(*args, code=0):

@@ -189,16 +189,9 @@ def load_like(model, **attributes):
     return changed
 
 
-class Novel(GuidedCoTraining):
-    """Says of every row how far its first column is from zero."""
-
-    def novelty(self, X):
-        return np.abs(np.nan_to_num(X["view0"][:, 0]))
-
-
 def test_novelty_colours_the_map():
     data = make_views(300, 3, missing=0.2, separation=6, random_state=0)
-    model = Novel(3, random_state=0).fit(data.views)
+    model = GuidedCoTraining(3, random_state=0).fit(data.views)
     found = describe(model, data.views)["embedding"]
     derived = {line["name"]: line for line in found["derived"]}
     np.testing.assert_allclose(derived["novelty"]["values"], model.novelty(data.views), rtol=1e-3)
@@ -206,6 +199,16 @@ def test_novelty_colours_the_map():
     said = [derived["views present"]["levels"][v] for v in derived["views present"]["values"]]
     np.testing.assert_array_equal(["lacks view0" in line for line in said], lacks)
     assert "all views" in said
+
+
+def test_a_table_that_views_splits_has_a_report():
+    table = np.hstack(list(make_views(200, 3, n_columns=(5, 4), separation=6, random_state=0).views.values()))
+    split = {"left": slice(0, 5), "right": slice(5, 9)}
+    model = GuidedCoTraining(3, views=split, random_state=0).fit(table)
+    found = describe(model, table)
+    assert [view["name"] for view in found["views"] if not view["is_concatenation"]] == ["left", "right"]
+    derived = {line["name"]: line for line in found["embedding"]["derived"]}
+    np.testing.assert_allclose(derived["novelty"]["values"], model.novelty(table), rtol=1e-3)
 
 
 def test_fits_that_were_compared_are_listed(toy):

@@ -40,7 +40,7 @@ from coterie.report._text import shown
 from coterie.report._tree import describe_tree
 from coterie.validation import check_int
 
-VERSION = 1  # of the schema: docs/report.md
+VERSION = 1  # of the schema: docs/reference/report.md
 
 MOST_SAMPLED = 10_000
 

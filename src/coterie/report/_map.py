@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from coterie.arrays import to_host
-from coterie.report._cameras import Camera, atlas, dense
+from coterie.model import fitted_of
+from coterie.placement import BlockPlan
+from coterie.report._cameras import Camera, atlas
 from coterie.report._inputs import Classes, Given, RowNames, describe_classes, describe_column, describe_levels
 from coterie.report._layout import flat_map
 from coterie.report._portraits import Looks, tidy
 from coterie.report._sample import Sample
 from coterie.report._text import shown
+from coterie.threads import count_threads
 
 DISPUTED_ROWS = 24
 NEAR_ROWS = 10  # on the map, that are asked whether they lack the same view
@@ -65,27 +67,12 @@ def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:
     if hasattr(model, "cluster_stability_"):
         values = np.asarray(model.cluster_stability_, dtype=float)[sample.labels]
         found.append({"name": "cluster stability", "kind": "number", "values": [tidy(value) for value in values]})
-    knows_novelty = getattr(getattr(model, "_fitted", None), "novelty_scale", None) is not None  # not of older files
-    if knows_novelty and sample.views is not None:
-        values = np.asarray(to_host(model.novelty(as_passed(sample))), dtype=float)
+    if sample.views is not None and (fitted := fitted_of(model)).novelty_scale is not None:  # older files have none
+        plan = BlockPlan(model.block_size, count_threads(model.n_jobs))
+        values = np.asarray(fitted.novelty_of(sample.views, plan), dtype=float)
         found.append({"name": "novelty", "kind": "number", "values": [tidy(value) for value in values]})
     if sample.opinions is not None and (sample.opinions < 0).any():
         found.append(describe_presence(model, sample))
-    return found
-
-
-def as_passed(sample: Sample) -> dict[str, Any]:
-    """Return the sampled rows as a user would pass them: rows that lack a view are NaN throughout it."""
-    found = {}
-    for view in sample.views or ():
-        block = view.read(slice(None))
-        data = block.data
-        if not data.shape[1]:
-            continue  # a view that was left out
-        if block.present is not None and not block.present.all():
-            data = dense(data).astype(np.result_type(data.dtype, np.float32))
-            data[~block.present] = np.nan
-        found[view.name] = data
     return found
 
 

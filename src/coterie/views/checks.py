@@ -32,7 +32,7 @@ class Shape:
 def check_columns(views: Views, shapes: Sequence[Shape]) -> None:
     """Refuse views with other columns than in the fit; a view that no row has may have any."""
     for view, shape in zip(views, shapes, strict=True):
-        if not view.data.shape[0]:
+        if 0 in view.data.shape:
             continue
         if view.n_columns != shape.n_columns:
             raise ValueError(

@@ -41,7 +41,7 @@ EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 # A preparation is fitted to at most this many numbers of a view.
 FITTED_NUMBERS = 4_000_000
 
-# -- thresholds; each was chosen between variants on many data sets (docs/preparation) --
+# -- thresholds; each was chosen between variants on many data sets (docs/background/preparation.md) --
 
 SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is not zero,
 SPARSE_NEGATIVE = 0.02  # at most this share of those is negative,

@@ -1,0 +1,83 @@
+"""Why the defaults are what they are, and what checks cost: results -> tables of the background pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import Table
+
+Lines = Sequence[Mapping[str, Any]]
+BASES = ("diffusion", "commute")  # that a fit chooses between
+LEAD = 0.005  # by which "commute" must lead
+
+
+def trial_tables(lines: Lines) -> dict[str, Table]:
+    """Return the tables of trials, as they were written down when rules and thresholds were chosen."""
+    return {
+        line["table"]: Table(line["about"], tuple(line["header"]), tuple(map(tuple, line["rows"]))) for line in lines
+    }
+
+
+def candidates_table(lines: Lines) -> Table:
+    """Return the mean ARI of ways to choose a basis, over sets with clusters of unequal and of nearly equal size."""
+    rules: dict[str, Callable[[Mapping[str, Any]], float]] = {
+        'always "diffusion"': always("diffusion"),
+        'always "commute"': always("commute"),
+        'always "subspace", ten rounds': always("subspace"),
+        "always k-means on the prepared columns": always("k-means, prepared columns"),
+        "stability between halves of the landmarks": best_by("stability"),
+        "fits on halves of the rows agree": best_by("row_halves_agreement"),
+        "each view alone labels rows as all do (`view_labels`)": best_by("view_label_agreement"),
+        "**neighbours predict the clusters of the first round**": best_by("first_round_agreement"),
+        f'the same, where "commute" leads by {LEAD}': best_by("first_round_agreement", LEAD),
+        "the same after the last round": best_by("final_agreement"),
+        "the better of the two, by labels": best_by("ari"),
+    }
+    rows = tuple(
+        (name, *(f"{mean_over_sets(lines, rule, kind):.3f}" for kind in (True, False))) for name, rule in rules.items()
+    )
+    return Table("mean ARI", ("chosen by", "unequal", "equal"), rows)
+
+
+def always(basis: str) -> Callable[[Mapping[str, Any]], float]:
+    """Return the rule that takes one basis everywhere."""
+    return lambda line: line["ari"][basis]
+
+
+def best_by(figure: str, lead: float = 0.0) -> Callable[[Mapping[str, Any]], float]:
+    """Return the rule that takes the basis with the higher figure; the second one must lead by so much."""
+
+    def rule(line: Mapping[str, Any]) -> float:
+        first, second = (line[figure][basis] for basis in BASES)
+        return line["ari"][BASES[second > first + lead]]
+
+    return rule
+
+
+def mean_over_sets(lines: Lines, rule: Callable[[Mapping[str, Any]], float], unequal: bool) -> float:
+    """Return the mean over sets of the mean over seeds.
+
+    Examples
+    --------
+    >>> line = {"data": "a", "unequal": True, "ari": {"diffusion": 0.5}}
+    >>> more = [{**line, "ari": {"diffusion": 0.7}}, {**line, "data": "b", "ari": {"diffusion": 0.8}}]
+    >>> round(mean_over_sets([line, *more], always("diffusion"), True), 2)
+    0.7
+    """
+    sets: dict[str, list[float]] = {}
+    for line in lines:
+        if line["unequal"] is unequal:
+            sets.setdefault(line["data"], []).append(rule(line))
+    return float(np.mean([np.mean(values) for values in sets.values()]))
+
+
+def checks_table(lines: Lines) -> Table:
+    """Return what looking for numbers that are not finite costs, as shares of a fit's processor time."""
+    rows = tuple(
+        (f"{line['rows']:,}", line["fit"], f"{line['share']['stages']:.2%}", f"{line['share']['input']:.2%}")
+        for line in lines
+    )
+    return Table("checks of numbers", ("rows", "settings", "checks between stages", "checks of the input"), rows)

@@ -1,0 +1,73 @@
+"""The tables that a reader meets first: a few methods in README, and where Coterie loses in the guide to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.records import Record, record_key
+from benchmarks.speed import FULL, SUMMARY, Sizes, summary_part
+from benchmarks.tables import SYNTHETIC, Cell, Table, summarise, unequal_lines
+from coterie.peers.registry import COTERIE
+
+BENCHMARKS = "docs/background/benchmarks.md"  # from README
+LOST_BY = 0.03  # of ARI; less is what other seeds change
+
+
+def summary_table(leaderboard: Sequence[Record], speed: Sequence[Record], sizes: Sizes = FULL) -> Table:
+    """Return a few methods' mean NMI over real sets, on how many of these each is best, and their seconds.
+
+    Sets on which one of them was not measured are left out. Seconds that were measured with other settings than
+    today's are another method's, and shown as a dash.
+    """
+    kept = [r for r in leaderboard if r["method"] in SUMMARY and r["data"] not in SYNTHETIC]
+    real = shared_means(summarise(kept, "NMI"))
+    seconds = summary_seconds(speed, sizes)
+    rows = []
+    for method, title in SUMMARY.items():
+        mean = float(np.mean([line[method] for line in real]))
+        wins = sum(max(line, key=line.__getitem__) == method for line in real)
+        rows.append((title, f"{mean:.3f}", f"{wins} of {len(real)}", *seconds[method]))
+    header = (
+        "method",
+        f"[mean NMI, {len(real)} real sets]({BENCHMARKS}#leaderboard)",
+        f"[best of these five]({BENCHMARKS}#leaderboard)",
+        f"[seconds, MNIST]({BENCHMARKS}#five-methods)",
+        f"[seconds, a million rows]({BENCHMARKS}#five-methods)",
+    )
+    return Table("a few methods", header, tuple(rows))
+
+
+def summary_seconds(speed: Sequence[Record], sizes: Sizes) -> dict[str, list[str]]:
+    """Return each method's seconds on the images and on the million rows; a dash where today's settings have none."""
+    measured = {record_key(record): record for record in speed}
+    found: dict[str, list[str]] = {method: [] for method in SUMMARY}
+    for run in (run for group in summary_part(sizes) for run in group):
+        record = measured.get(run.key())
+        found[run.method.name].append("-" if record is None else f"{record['seconds']:.1f}")
+    return found
+
+
+def shared_means(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, float]]:
+    """Return the means of all methods on each data set that all of them ran on."""
+    found = []
+    for data in dict.fromkeys(data for _, data in cells):
+        line = {method: cells[method, data].mean for method in SUMMARY if (method, data) in cells}
+        if len(line) == len(SUMMARY):
+            found.append(line)
+    return found
+
+
+def lost_table(unequal: Sequence[Record]) -> Table:
+    """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY."""
+    rows = []
+    for title, line in unequal_lines(unequal, "ARI")[1].items():
+        own = line.pop(COTERIE.name, None)
+        others = {method: cell.mean for method, cell in line.items() if cell is not None}
+        if own is None or not others:
+            continue
+        best = max(others, key=others.__getitem__)
+        if others[best] > own.mean + LOST_BY:
+            rows.append((title, f"{own.mean:.3f}", f"{others[best]:.3f}", best))
+    return Table("where another method is better", ("data", "Coterie", "best other", "which is"), tuple(rows))
