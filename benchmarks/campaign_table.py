@@ -15,9 +15,15 @@ JOBS = {"kills": "fits on disk, killed at a random moment", "checkpoints": "unfi
 def campaign_table(files: Lines, fits: Lines, jobs: Lines) -> Table:
     """Return a line for every campaign, each as it was run on the last code that it was run on."""
     rows = []
-    if files:
-        last = list({line["target"]: line for line in files}.values())
-        rows.append(row(f"damaged files of {len(last)} kinds", last))
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for line in files:
+        by_kind.setdefault(line["target"], []).append(line)
+    last = {kind: of_last_code(lines) for kind, lines in by_kind.items()}
+    models = last.pop("model", ())
+    if last:
+        rows.append(row(f"damaged files of {len(last)} kinds", [line for lines in last.values() for line in lines]))
+    if models:
+        rows.append(row("damaged models", models))
     if fits:
         rows.append(row("odd fits", of_last_code(fits)))
     for target, words in JOBS.items():
