@@ -40,7 +40,7 @@ def batches_left(path: Path, first: int, cases: int, batch: int, **same: Any) ->
     """
     done: set[int] = set()
     for line in read_lines(path):
-        if line["code"] == code() and all(line.get(name) == value for name, value in same.items()):
+        if line.get("code") == code() and all(line.get(name) == value for name, value in same.items()):
             done.update(range(line["first"], line["first"] + line["cases"]))
     start = first
     for number in range(first, first + cases + 1):

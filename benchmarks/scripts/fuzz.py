@@ -46,6 +46,7 @@ from coterie.formats import isolated, open_views
 from coterie.formats.isolated import run_child
 
 CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
+PROBE_LIMIT = 5
 GROWTH_LIMIT = 256 << 20
 ADDRESS_SPACE = 4 << 30  # more than a process has when it begins
 GOOD = ("read", "refused")
@@ -132,7 +133,7 @@ def survives_probe(kind, path, checks):
     if not child:
         limit = psutil.Process().memory_info().vms + GROWTH_LIMIT
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROBE_LIMIT, PROBE_LIMIT))
         code = 0
         try:
             if checks == "whole":

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats.container import DTYPES, parse_json, refuse, short
+from coterie.formats.stores import build_csr
 
 Classes = Mapping[str, type]  # the dataclasses that a file may hold, by name
 
@@ -222,17 +223,14 @@ class Decoder:
     def _csr(self, node: Any) -> sparse.csr_array:
         *parts, shape = expect_list(node, 4)
         data, indices, indptr = (self(part) for part in parts)
-        if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr)):
+        if not all(isinstance(part, np.ndarray) for part in (data, indices, indptr)):
             refuse("a sparse table is not made of three vectors")
-        if not is_shape(shape) or len(shape) != 2 or data.dtype.kind not in "biuf":
+        if not is_shape(shape) or len(shape) != 2 or not indices.dtype == indptr.dtype in (np.int32, np.int64):
             refuse("a sparse table has no possible shape or type")
-        if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
-            refuse("a sparse table's indices are not whole numbers")
-        if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(data) or len(indices) != len(data):
-            refuse("a sparse table's parts do not fit together")
-        if (indptr[1:] < indptr[:-1]).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
-            refuse("a sparse table's indices point outside of it")
-        return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+        try:
+            return build_csr(data, indices, indptr, tuple(shape))
+        except ValueError as error:
+            refuse(f"a sparse table in it is broken ({str(error).rstrip('.')})")
 
     def _object(self, node: Any) -> Any:
         name, parts = expect_list(node, 2)

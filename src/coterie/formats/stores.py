@@ -248,6 +248,39 @@ def falls(pointers: np.ndarray) -> bool:
     return bool((pointers[1:] < pointers[:-1]).any())
 
 
+def build_csr(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], prefix: str = ""
+) -> sparse.csr_array:
+    """Return a CSR array, after making sure that no index points outside of it; an error calls its parts by a prefix.
+
+    Examples
+    --------
+    >>> build_csr(np.ones(2), np.array([0, 3]), np.array([0, 1, 2]), (2, 3))
+    Traceback (most recent call last):
+    ...
+    ValueError: 'indices' must lie between 0 and 2. Got 0 to 3.
+    """
+    for part, array in {"data": data, "indices": indices, "indptr": indptr}.items():
+        if array.ndim != 1 or array.dtype.kind not in ("buif" if part == "data" else "iu"):
+            got = f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"'{prefix}{part}' must be one-dimensional and numeric. Got {got} instead.")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or falls(indptr):
+        raise ValueError(
+            f"'{prefix}indptr' must be {shape[0] + 1} numbers that start at 0 and never fall, one more than there are "
+            f"rows. Got {len(indptr)}."
+        )
+    if not indptr[-1] == len(indices) == len(data):
+        raise ValueError(
+            f"'{prefix}indptr' must end at the number of entries. It ends at {indptr[-1]}, with {len(indices)} indices "
+            f"and {len(data)} values."
+        )
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError(
+            f"'{prefix}indices' must lie between 0 and {shape[1] - 1}. Got {indices.min()} to {indices.max()}."
+        )
+    return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
 def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse matrix that was read whole by rows, after making sure that no index points outside of it."""
     if hasattr(matrix, "check_format"):
