@@ -11,6 +11,7 @@ benchmarks/results/same_labels.jsonl, one for each fit.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -64,6 +65,7 @@ def fit(rows, settings, place, out):
     import coterie
 
     views, k = load_rows(rows)
+    (out / "imported").write_text(str(Path(coterie.__file__).parents[1]))
     model = estimator(settings, k, place).fit(as_placed(views, place))
     np.savez(out / "found.npz", labels=np.asarray(model.labels_), embedding=np.asarray(model.embedding_))
     coterie.save(model, out / "model.coterie")
@@ -121,6 +123,9 @@ def compare(rows, settings, place, base, folder):
     for out, source in ((ours, HERE.parent / "src"), (theirs, base)):
         out.mkdir()
         wrong[out.name] = run(source, "fit", rows, settings, place, out)
+        # Two runs of the same code are always the same: an installed package must not stand in for either.
+        if not wrong[out.name] and Path((out / "imported").read_text()) != source.resolve():
+            raise RuntimeError(f"{source} was to be measured, and {(out / 'imported').read_text()} was imported.")
     if any(wrong.values()):
         return {"error": {name: said for name, said in wrong.items() if said}}
     found, before = (dict(np.load(out / "found.npz")) for out in (ours, theirs))
@@ -134,6 +139,14 @@ def compare(rows, settings, place, base, folder):
         "largest_difference": float(np.abs(found["embedding"] - before["embedding"]).max()),
         "old_model": said or bool(np.array_equal(again, before["labels"])),
     }
+
+
+def tree_hash(source):
+    """Return twelve characters that stand for the code of a version."""
+    digest = hashlib.sha256()
+    for path in sorted((source / "coterie").rglob("*.py")):
+        digest.update(path.relative_to(source).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def cases_done(source):
@@ -153,7 +166,9 @@ def main():
     from benchmarks.records import append_record
     from coterie import __version__
 
-    done, differ = cases_done(source_hash()), 0
+    done, differ, base = cases_done(source_hash()), 0, tree_hash(args.base)
+    if base == tree_hash(HERE.parent / "src"):
+        parser.error(f"{args.base} holds the same code as this repository: there is nothing to compare.")
     for name in args.data:
         wanted = [(s, p) for s in SETTINGS for p in args.places if (name, s, p) not in done]
         with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +177,7 @@ def main():
                 started = time.perf_counter()
                 with tempfile.TemporaryDirectory() as inside:
                     found = compare(rows, settings, place, args.base.resolve(), Path(inside))
-                line = {"data": name, "settings": settings, "place": place, **found}
+                line = {"data": name, "settings": settings, "place": place, "base": base, **found}
                 differ += not (found.get("labels") and found["embedding"] and found["old_model"] is True)
                 print(line, round(time.perf_counter() - started, 1), flush=True)
                 if not args.dry:
