@@ -20,7 +20,7 @@ from coterie.formats.unpacking import is_bomb, map_file
 
 BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12  # types of fields
 TAIL = 8  # bytes: the footer's length and the letters PAR1
-MAX_DEPTH = 32
+MAX_NESTING = 32
 
 # Numbers of fields, from Parquet's definition: of the footer, a row group, a column chunk, its statistics, a page.
 ROW_GROUPS, COLUMNS, META_DATA, PATH, PACKED, FIRST_PAGE, DICTIONARY, STATISTICS = 4, 1, 3, 3, 7, 9, 11, 12
@@ -55,7 +55,7 @@ class Thrift:
         return found
 
     def _value(self, kind: int, depth: int, in_list: bool = False) -> Any:
-        if depth > MAX_DEPTH:
+        if depth > MAX_NESTING:
             raise ValueError("structs that are too deep inside each other")
         if kind in INTEGERS:
             return self._integer()

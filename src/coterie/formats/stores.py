@@ -16,11 +16,11 @@ from scipy import sparse
 from coterie.formats.errors import FormatError, blaming
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
-Table: TypeAlias = Any
+RowBlock: TypeAlias = Any
 Value = TypeVar("Value")
 
 # Scattered rows are read together where no more than this is between them, in pieces of about this size.
-NEAR_ROWS, NEAR_BYTES = 32, 64 << 10
+GAP_ROWS, GAP_BYTES = 32, 64 << 10
 SPAN_BYTES = 32 << 20
 
 
@@ -67,22 +67,22 @@ class Store:
 
     is_sparse: ClassVar[bool] = False
 
-    def read(self, start: int, stop: int) -> Table:
+    def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         raise NotImplementedError
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> RowBlock:
         """Return rows by number; there is at least one, and the numbers rise."""
         parts = []
         for first, last in self._spans(rows):
             start = int(rows[first])
             parts.append(self.read(start, int(rows[last - 1]) + 1)[rows[first:last] - start])
-        return stacked(parts)
+        return stack_blocks(parts)
 
     def _spans(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
         """Yield runs of entries of ``rows`` that are near enough to be read together."""
         row_bytes = self.dtype.itemsize * self.shape[1]
-        near = NEAR_ROWS + NEAR_BYTES // row_bytes
+        near = GAP_ROWS + GAP_BYTES // row_bytes
         longest = near + SPAN_BYTES // row_bytes
         first = 0
         breaks = np.flatnonzero(np.diff(rows) > near) + 1
@@ -215,7 +215,7 @@ class StackStore(Store):
         """Whether the stores are sparse; all of them are, or none."""
         return self.stores[0].is_sparse
 
-    def read(self, start: int, stop: int) -> Table:
+    def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         first, last = np.searchsorted(self.starts, [start, max(stop - 1, start)], side="right") - 1
         parts = []
@@ -223,9 +223,9 @@ class StackStore(Store):
             begin, end = max(start - offset, 0), min(stop - offset, store.shape[0])
             with blaming(f"{store.where}, rows {begin} to {end - 1},"):
                 parts.append(store.read(begin, end))
-        return stacked(parts).astype(self.dtype, copy=False)
+        return stack_blocks(parts).astype(self.dtype, copy=False)
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> RowBlock:
         """Return rows by number; the numbers rise."""
         edges = np.searchsorted(rows, self.starts)  # (s + 1,)
         parts = []
@@ -233,10 +233,10 @@ class StackStore(Store):
             mine = rows[edges[i] : edges[i + 1]] - self.starts[i]
             with blaming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
                 parts.append(self.stores[i].take(mine))
-        return stacked(parts).astype(self.dtype, copy=False)
+        return stack_blocks(parts).astype(self.dtype, copy=False)
 
 
-def stacked(parts: Sequence[Table]) -> Table:
+def stack_blocks(parts: Sequence[RowBlock]) -> RowBlock:
     """Return blocks of rows as one block."""
     if len(parts) == 1:
         return parts[0]
