@@ -5,9 +5,7 @@ state. A heap ("global heap collection") is its mark, its size, and objects: a n
 so many bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked
 at, since the whole would have to be read for it.
 
-Why this is not left to a child process that opens the file first (benchmarks/fuzz.py, --checks none and --checks
-probe): of 600 damaged .h5ad and .h5mu files 3 hang without this module. A probe sees those, after all the seconds that
-it is given, and imports h5py anew for every file.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations

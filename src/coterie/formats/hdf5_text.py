@@ -7,9 +7,7 @@ are found through the layout of its storage, and those of an attribute in the he
 a run of messages, each a kind, a size and a body. Attributes that are stored away from the header, as is done where an
 object has many, are left to the library.
 
-Why this is not left to a child process that opens the file first (benchmarks/fuzz.py, --checks none and --checks
-probe): of 300 damaged .h5mu files one takes 2 GiB without this module, and takes them with such a probe too: text that
-the probe does not read is read later.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations

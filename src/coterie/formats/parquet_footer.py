@@ -5,7 +5,7 @@ another type than its column, or a histogram of another length; and it makes the
 reads it. Footer and headers of pages are in Thrift's compact form: a struct is a run of fields, each a byte of type and
 distance from the last field's number, and a zero at its end; whole numbers take seven bits a byte.
 
-Why this is not left to a child process that opens the file first: see `coterie.formats.isolated`.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations

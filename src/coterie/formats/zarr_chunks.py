@@ -4,9 +4,7 @@ Blosc believes the sizes at the beginning of what it unpacks, and reads on past 
 Text of any length is packed as a count, and then as many texts, each behind its length in four bytes; room for the
 count is made before it is seen that the texts are not there.
 
-Why this is not left to a child process that opens the file first: a chunk that was cut in half, as by a copy that was
-interrupted, ends the process (SIGSEGV) when its rows are read, and a probe that reads the first rows does not come to
-it. A probe would have to read all of the array, and importing zarr takes longer than reading most of them.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations
