@@ -1,8 +1,8 @@
 """A look at the heaps in which an HDF5 file keeps text, before the library reads it.
 
 HDF5's own library never comes back from a heap whose objects do not add up: it steps over them by the sizes that they
-state. A heap ("global heap collection") is its mark, its size, and objects: a number, a count, and a size, followed by
-so many bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked
+state. A heap ("global heap collection") is its mark, its size, and objects: a number, a count, a size, and that
+many bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked
 at, since the whole would have to be read for it.
 
 Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.

@@ -31,7 +31,7 @@ MAX_BLOCKS = 1000  # of one header
 
 
 def check_text(array: Any) -> None:
-    """Raise a ValueError where an array's references to text lead astray."""
+    """Raise a ValueError where an array's references to text are wrong."""
     if not is_text(array.dtype) or array.shape is None:
         return
     with map_file(Path(array.file.filename)) as content:
@@ -39,7 +39,7 @@ def check_text(array: Any) -> None:
 
 
 def check_attribute(node: Any, name: str) -> None:
-    """Raise a ValueError where an attribute's references to text lead astray."""
+    """Raise a ValueError where an attribute's references to text are wrong."""
     if name not in node.attrs:
         return
     attribute = node.attrs.get_id(name)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from coterie.formats.errors import FormatError
 
-# Content that is larger than this and so many times larger than its file is refused: real tables do not shrink so far,
+# Content above BOMB_BYTES that is also BOMB_RATIO times larger than its file is refused: real tables compress less,
 # and what claims to would fill the disk.
 BOMB_BYTES = 1 << 27
 BOMB_RATIO = 250
