@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import data as bench_data
-from benchmarks.campaign_table import campaign_table
+from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table
 from benchmarks.campaigns import batches_left, write_line
 from benchmarks.choosing import choosing_table
 from benchmarks.commands import app
@@ -377,3 +377,19 @@ def test_campaigns_are_added_up_over_the_last_code():
         ("damaged files of 1 kinds", "5", "3 refused; 2 read", "0"),
         ("damaged models", "4", "4 refused", "0"),
     )
+
+
+def test_an_earlier_version_is_counted_by_data_set():
+    """What is not the same, or could not be compared, is not counted as the same."""
+    line = {"data": "digits", "place": "memory", "labels": True, "embedding": True, "old_model": True, "code": "new"}
+    other = {**line, "place": "dask", "embedding": False, "old_model": "ModelFileError: it is damaged"}
+    failed = {"data": "digits", "place": "torch", "error": {"ours": "it failed"}, "code": "new"}
+    table = same_labels_table([{**line, "code": "old"}, line, other, failed])
+    assert table.rows == (("digits", "dask, memory, torch", "2 of 3", "1 of 3", "1 of 3"),)
+
+
+def test_a_long_run_says_what_was_left():
+    line = {"minutes": 90.0, "fits": 400, "growth_mb_an_hour": {"resident_mb": 1.5, "in_use_mb": -0.002}}
+    assert long_run_table([line]).rows[0][-1] == "not counted"
+    left = {"threads": 0, "open_files": 2, "temporary_files": 0}
+    assert long_run_table([line, {**line, "left": left}]).rows == (("90", "400", "+1.50", "-0.002", "2 open files"),)
