@@ -1,4 +1,4 @@
-"""What came of damaged files, odd fits and killed jobs (``benchmarks/scripts``) -> a table."""
+"""What came of campaigns (``benchmarks/scripts``) -> tables: damage, odd fits, long runs, many callers, old code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ JOBS = {"kills": "fits on disk, killed at a random moment", "checkpoints": "unfi
 def campaign_table(files: Lines, fits: Lines, jobs: Lines) -> Table:
     """Return a line for every campaign, each as it was run on the last code that it was run on."""
     rows = []
-    if files:
-        last = list({line["target"]: line for line in files}.values())
-        rows.append(row(f"damaged files of {len(last)} kinds", last))
+    last = {kind: of_last_code(lines) for kind, lines in grouped(files, "target").items()}
+    models = last.pop("model", ())
+    if last:
+        rows.append(row(f"damaged files of {len(last)} kinds", [line for lines in last.values() for line in lines]))
+    if models:
+        rows.append(row("damaged models", models))
     if fits:
         rows.append(row("odd fits", of_last_code(fits)))
     for target, words in JOBS.items():
@@ -48,3 +51,55 @@ def row(words: str, lines: Lines) -> tuple[str, ...]:
     bad = sum(len(line.get("findings", line.get("failures", ()))) for line in lines)
     counts = "; ".join(f"{count:,} {name}" for name, count in outcomes.most_common())
     return words, f"{sum(line['cases'] for line in lines):,}", counts, f"{bad:,}"
+
+
+def long_run_table(lines: Lines) -> Table:
+    """Return the last long run: what it did, how memory grew, and what was left."""
+    last = lines[-1]
+    growth, left = last["growth_mb_an_hour"], last.get("left", {})
+    header = ("minutes", "fits", "resident memory, MB an hour", "memory in use, MB an hour", "left behind")
+    more = "; ".join(f"{count} {name.replace('_', ' ')}" for name, count in left.items() if count) or "nothing"
+    row = (
+        f"{last['minutes']:.0f}",
+        f"{last['fits']:,}",
+        f"{growth['resident_mb']:+.2f}",
+        f"{growth['in_use_mb']:+.3f}",
+        more if left else "not counted",
+    )
+    return Table("A long run", header, (row,))
+
+
+def sharing_table(lines: Lines) -> Table:
+    """Return what many callers of one model take, each kind as it was measured last."""
+    last = {line["target"]: line for line in lines}
+    rows = [
+        (
+            f"{line['callers']} {kind}",
+            f"{line['seconds_alone']:.2f}",
+            f"{line['seconds']:.2f}",
+            f"{line['times_alone']:.1f}",
+            f"{len(line['findings'])}",
+        )
+        for kind, line in last.items()
+    ]
+    header = ("callers", "one alone, s", "all together, s", "times as long", "with other labels")
+    return Table("One model, many callers", header, tuple(rows))
+
+
+def same_labels_table(lines: Lines) -> Table:
+    """Return in how many fits of every data set labels and embedding are those of an earlier version, to the bit."""
+    rows = []
+    for name, own in grouped(of_last_code(lines), "data").items():
+        places = ", ".join(sorted({line["place"] for line in own}))
+        counts = [sum(line.get(key) is True for line in own) for key in ("labels", "embedding", "old_model")]
+        rows.append((name, places, *(f"{count} of {len(own)}" for count in counts)))
+    header = ("data", "rows in", "the same labels", "the same embedding", "old models that predict the same")
+    return Table("An earlier version", header, tuple(rows))
+
+
+def grouped(lines: Lines, key: str) -> dict[str, list[Mapping[str, Any]]]:
+    """Return lines by what they say under a key."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for line in lines:
+        found.setdefault(line[key], []).append(line)
+    return found

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.background_tables import candidates_table, checks_table, trial_tables
-from benchmarks.campaign_table import campaign_table
+from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table, sharing_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
@@ -57,6 +57,7 @@ Quick = Annotated[
 RESULTS = Path("benchmarks/results")
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
+CAMPAIGN_TABLES = {"long_run": long_run_table, "sharing": sharing_table, "same_labels": same_labels_table}
 
 
 @app.command()
@@ -302,6 +303,9 @@ def tables(
     campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
     if any(campaigns):
         found["campaigns"] = campaign_table(*campaigns)
+    for name, table_of in CAMPAIGN_TABLES.items():
+        if lines := read_lines(results / f"{name}.jsonl"):
+            found[name] = table_of(lines)
     if not found:
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)

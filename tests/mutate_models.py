@@ -50,21 +50,21 @@ ODD = (
     {"dtype": "object"},
     {"pickle": "gASVAAAA"},
 )
-DTYPES = (*container.DTYPES, "C64", "O", "")
+DTYPES = (*container.STORED_DTYPES, "C64", "O", "")
 
 
 def split(data):
     """Return a file's table of arrays, its entries, and its arrays' bytes."""
     length = int.from_bytes(data[:8], "little")
     table = json.loads(data[8 : 8 + length])
-    entries = json.loads(table.pop("__metadata__")[container.KEY])
+    entries = json.loads(table.pop("__metadata__")[container.METADATA_KEY])
     return table, entries, data[8 + length :]
 
 
 def join(table, entries, payload):
     """Return a file with a checksum that is right, whatever it holds."""
     text = json.dumps(entries, separators=(",", ":"))
-    return sealed(json.dumps({"__metadata__": {container.KEY: text}, **table}).encode(), payload)
+    return sealed(json.dumps({"__metadata__": {container.METADATA_KEY: text}, **table}).encode(), payload)
 
 
 def sealed(header, payload):
@@ -105,7 +105,7 @@ def other_numbers(good, rng):
     table, entries, payload = split(good)
     name = str(rng.choice(sorted(table)))
     begin, end = table[name]["data_offsets"]
-    dtype = container.DTYPES[table[name]["dtype"]]
+    dtype = container.STORED_DTYPES[table[name]["dtype"]]
     values = np.frombuffer(payload[begin:end], dtype=dtype).copy()
     if len(values):
         at = rng.integers(len(values), size=rng.integers(1, 4))

@@ -34,6 +34,10 @@ WARNINGS = (
     "These clusters do not replicate",
 )
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 75, 90, 130)
+# Enough rows for what small fits never reach: sampled landmarks, several blocks, eigenvectors found by iteration.
+MANY_ROWS, MANY_EVERY = (300, 700, 1500, 3000, 5000), 10
+MOST_LINKED = 1500  # rows of a graph that is made as a dense table
+MOST_COUNTED = 200  # rows from which on "as many as there are rows" means this
 COLUMNS = (1, 1, 2, 3, 5, 8, 25)
 WORDS = 60  # columns from which a sparse view can be taken for words
 
@@ -51,13 +55,13 @@ class OddFit:
 
 
 def numbered_fit(number: int) -> OddFit:
-    """Return one of many odd fits, always the same for a number."""
-    return odd_fit(random.Random(number))
+    """Return one of many odd fits, always the same for a number; one in ten has hundreds or thousands of rows."""
+    return odd_fit(random.Random(number), MANY_ROWS if number % MANY_EVERY == MANY_EVERY - 1 else ROWS)
 
 
-def odd_fit(draw: random.Random) -> OddFit:
+def odd_fit(draw: random.Random, sizes: tuple[int, ...] = ROWS) -> OddFit:
     """Return an odd fit; everything about it is drawn from ``draw``."""
-    n = draw.choice(ROWS)
+    n = draw.choice(sizes)
     rng = np.random.default_rng(draw.getrandbits(32))
     groups = rng.integers(draw.choice((1, 2, 3, n)), size=n)  # (n,) rows of a group resemble each other
     n_views = draw.choice((1, 1, 2, 2, 2, 3, 4))
@@ -87,7 +91,7 @@ def odd_fit(draw: random.Random) -> OddFit:
 def odd_view(draw, rng, n, groups):
     """Return the values of one view (n x d), and how they came about."""
     kinds = (clouds, noise, constant, few_values, counts, words, links, heavy_tails, one_hot, ramp, zeros)
-    kind = draw.choice(kinds)
+    kind = draw.choice(kinds if n <= MOST_LINKED else tuple(kind for kind in kinds if kind is not links))
     table = kind(rng, n, draw.choice(COLUMNS), groups).astype(np.float64)
     story = [kind.__name__]
     for trouble, odds in TROUBLES:
@@ -363,8 +367,10 @@ def together(draw, tables, settings):
 def odd_settings(draw, n, n_views):
     """Return arguments of the constructor: mostly its defaults, now and then anything that it documents, and more."""
 
+    most = min(n, MOST_COUNTED)
+
     def number(low, *more):
-        return draw.choice((low, low + 1, 2, 3, 5, max(n - 1, low), n, *more))
+        return draw.choice((low, low + 1, 2, 3, 5, max(most - 1, low), most, *more))
 
     def for_views(value):
         if draw.random() < 0.6:
@@ -381,7 +387,7 @@ def odd_settings(draw, n, n_views):
         "scaling": lambda: for_views(lambda: draw.choice(SCALINGS)),
         "metric": lambda: for_views(lambda: draw.choice(METRICS)),
         "view_weights": lambda: for_views(lambda: draw.choice((1.0, 0.0, 1e-30, 1e30, 3, 1e300))),
-        "basis": lambda: draw.choice(("diffusion", "subspace")),
+        "basis": lambda: draw.choice(("diffusion", "commute", "subspace")),
         "guide": lambda: draw.choice(("cosine", "inner")),
         "max_iter": lambda: draw.choice((1, 2, 3, 10)),
         "tol": lambda: draw.choice((0.0, 1e-300, 1.0, 1e300)),
@@ -399,7 +405,7 @@ def odd_settings(draw, n, n_views):
     }
     eager = draw.choice((0.0, 0.1, 0.1, 0.3, 0.6))
     chosen = {name: value() for name, value in odd.items() if draw.random() < eager}
-    extreme = ("auto", max(1, n - 1), n, n + 1)
+    extreme = ("auto", max(1, most - 1), most, most + 1)
     n_clusters = draw.choice(extreme if draw.random() < 0.25 else (1, 2, 2, 3, 3, 4, min(n, 6)))
     return {"n_clusters": n_clusters, "n_init": 2, **chosen, "random_state": draw.randint(0, 3)}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
-from coterie.alignment import align, describe, matches
+from coterie.alignment import align, describe_changes, matches
 from coterie.datasets import make_views
 
 
@@ -61,7 +61,7 @@ def test_born_and_gone_by_hand():
     shared = np.array([[10, 0, 0], [0, 0, 9], [3, 2, 3]])
     same = matches(shared)
     assert same == {0: 0, 1: 2}
-    found = describe(None, shared, same)
+    found = describe_changes(None, shared, same)
     assert found.moved == {2: 1}
     assert found.born == (2,)
     assert found.gone == (1,)

@@ -297,8 +297,8 @@ def test_older_files_lack_what_was_added_later():
 def through_a_file(value, tmp_path):
     encoder = Encoder({})
     node = encoder(value, "value")
-    container.write(tmp_path / "file", {"value": node}, encoder.arrays, version=1, writer="test")
-    header, arrays = container.read(tmp_path / "file", newest=1)
+    container.write_container(tmp_path / "file", {"value": node}, encoder.arrays, version=1, writer="test")
+    header, arrays = container.read_container(tmp_path / "file", newest=1)
     return Decoder(arrays, {})(header.content["value"])
 
 
@@ -544,7 +544,7 @@ def test_tables_that_are_not_finite(simple, tmp_path, value):
     assert len(floats) > 20
     for name in floats:
         begin, end = table[name]["data_offsets"]
-        values = np.frombuffer(payload[begin:end], container.DTYPES[table[name]["dtype"]]).copy()
+        values = np.frombuffer(payload[begin:end], container.STORED_DTYPES[table[name]["dtype"]]).copy()
         values[-1] = value
         path.write_bytes(join(table, entries, payload[:begin] + values.tobytes() + payload[end:]))
         with pytest.raises(ModelFileError, match="NaN or infinity"):
@@ -620,7 +620,7 @@ def test_sparse_tables_that_point_outside(tmp_path):
         begin, end = table[name]["data_offsets"]
         for position in (0, 1, -1):
             for value in (-1, 1 << 30):
-                values = np.frombuffer(payload[begin:end], container.DTYPES[table[name]["dtype"]]).copy()
+                values = np.frombuffer(payload[begin:end], container.STORED_DTYPES[table[name]["dtype"]]).copy()
                 values[position] = value
                 path.write_bytes(join(table, entries, payload[:begin] + values.tobytes() + payload[end:]))
                 with pytest.raises(ModelFileError, match="sparse table"):

@@ -12,7 +12,6 @@ benchmarks/results/damage.jsonl, one for every ``--batch`` cases.
 """
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -25,16 +24,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import machine, source_hash
-from benchmarks.records import append_record
-from coterie import GuidedCoTraining, __version__
+from benchmarks.campaigns import RESULTS, batches_left, write_line
+from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.progress import listening
 
-HERE = Path(__file__).resolve().parents[1]
-RESULTS = HERE / "results" / "damage.jsonl"
+FILE = RESULTS / "damage.jsonl"
 GOOD = ("same", "same, damage named", "refused")
 CASE_SECONDS = 300
+SHOWN = ("target", "first", "cases", "outcomes", "findings", "seconds")
 processes, forked = get_context("spawn"), get_context("fork")
 
 
@@ -281,28 +279,17 @@ def run_checkpoints(numbers, seed):
 TARGETS = {"kills": run_kills, "checkpoints": run_checkpoints}
 
 
-def cases_done(target, seed):
-    """Return the numbers of the cases whose results are in the file, of this code."""
-    done = set()
-    for line in map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else ()):
-        if (line["target"], line["seed"], line["code"]["source"]) == (target, seed, source_hash()):
-            done.update(range(line["first"], line["first"] + line["cases"]))
-    return done
-
-
 def record(target, seed, cases, seconds):
     outcomes = Counter(found for _, _, found, _ in cases)
     return {
         "target": target,
         "seed": seed,
         "cases": len(cases),
-        "first": cases[0][0],
+        "first": min(number for number, *_ in cases),
         "damage": dict(sorted(Counter(done for _, done, _, _ in cases).items())),
         "outcomes": dict(sorted((found, count) for found, count in outcomes.items() if found in GOOD)),
         "findings": [[number, found] for number, _, found, _ in cases if found not in GOOD],
         "seconds": round(seconds, 1),
-        "code": {"version": __version__, "source": source_hash()},
-        "machine": machine(),
     }
 
 
@@ -310,30 +297,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--cases", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=500, help="cases of a line of results")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after this long")
+    parser.add_argument("--batch", type=int, default=250, help="cases of a line of results")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no batch after this long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="one case, without writing its result")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
-    started = last = time.perf_counter()
-    done = set() if args.only is not None or args.dry else cases_done(args.target, args.seed)
-    numbers = [args.only] if args.only is not None else [i for i in range(args.cases) if i not in done]
-    batch, bad = [], 0
-    for number, how, found, n_files in TARGETS[args.target](numbers, args.seed):
-        batch.append((number, how, found, n_files))
-        bad += found not in GOOD
-        if found not in GOOD or args.only is not None or args.target == "kills":
-            print(number, how, found, n_files, flush=True)
-        late = time.perf_counter() - started > args.seconds
-        if len(batch) == args.batch or late or number == numbers[-1]:
-            line = record(args.target, args.seed, batch, time.perf_counter() - last)
-            print({name: line[name] for name in ("target", "cases", "outcomes", "findings", "seconds")}, flush=True)
-            if not args.dry and args.only is None:
-                append_record(RESULTS, line)
-            batch, last = [], time.perf_counter()
-        if late:
+    if args.only is not None:
+        print(*next(TARGETS[args.target]([args.only], args.seed)))
+        return
+    begun, bad = time.perf_counter(), 0
+    for numbers in batches_left(FILE, 0, args.cases, args.batch, target=args.target, seed=args.seed):
+        started = time.perf_counter()
+        if started - begun > args.seconds:
             break
+        cases = list(TARGETS[args.target](numbers, args.seed))
+        line = record(args.target, args.seed, cases, time.perf_counter() - started)
+        bad += len(line["findings"])
+        print(
+            {name: line[name] for name in ("target", "first", "cases", "outcomes", "findings", "seconds")}, flush=True
+        )
+        if not args.dry:
+            write_line(FILE, line)
     sys.exit(bool(bad))
 
 

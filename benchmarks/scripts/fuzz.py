@@ -1,19 +1,21 @@
 """Damaged files of every format by the thousand: each must be read, or refused in one clear line.
 
-    python -m benchmarks.scripts.fuzz --cases 12000 --processes 2
+    python -m benchmarks.scripts.fuzz --cases 11000 --processes 16
     python -m benchmarks.scripts.fuzz --kinds mat5 --only 4711
 
 Case number i of a kind and a seed is always the same file. Files are read in processes that live on from file to file
 and are watched from outside. A finding is any other error, a process that dies, one that takes more than twenty seconds
 of processor time (or ten minutes in all) over a file, and memory that grows by more than 256 MiB: all files are small.
-Its number is printed, and ``--only NUMBER`` repeats it. The results are one line of benchmarks/results/fuzz.jsonl for
-each kind.
+Its number is printed, and ``--only NUMBER`` repeats it. The results are lines of benchmarks/results/fuzz.jsonl, one for
+every ``--batch`` cases of a kind; cases that have a result of this code are left out, so a campaign that was stopped
+goes on. Besides the packages of ``coterie[files]`` it needs anndata, mudata and psutil.
 
-    python benchmarks/fuzz.py --kinds parquet hdf5 zarr --cases 2000 --checks none
-    python benchmarks/fuzz.py --kinds parquet hdf5 zarr --cases 2000 --checks probe
+    python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks none
+    python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks probe
+    python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks whole
 
 show what our own look at parquet's pages, HDF5's heaps and zarr's chunks is good for: without it, and with a probe in
-its place, a child process that opens the file and reads its first rows before this one does.
+its place, a child process that opens the file before this one does and reads names and first rows, or all there is.
 """
 
 import argparse
@@ -34,22 +36,22 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from benchmarks.measure import machine, source_hash
-from benchmarks.records import append_record
-from coterie import __version__
+from benchmarks.campaigns import RESULTS, batches_left, write_line
 
-HERE = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from mutate_files import KINDS, make_case, place_file, try_file  # noqa: E402
+from mutate_files import KINDS, make_case, place_file, try_file
 
-from coterie.formats import isolated, open_views  # noqa: E402
-from coterie.formats.isolated import run_child  # noqa: E402
+from coterie.formats import isolated, open_views
+from coterie.formats.isolated import run_child
 
 CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
+PROBE_LIMIT = 5
 GROWTH_LIMIT = 256 << 20
 ADDRESS_SPACE = 4 << 30  # more than a process has when it begins
 GOOD = ("read", "refused")
+CHECKS = ("ours", "none", "probe", "whole")
+SHOWN = ("target", "first", "cases", "outcomes", "slowest_s", "peak_growth_mib", "seconds")
 processes = get_context("fork")
 
 
@@ -66,7 +68,7 @@ def memory(entry):
     return 0
 
 
-def look_at(kind, seeds, seed, number, folder, probe):
+def look_at(kind, seeds, seed, number, folder, checks):
     """Return what became of a case: damage, outcome, details, seconds and growth of memory."""
     done, file = case(kind, seeds, seed, number)
     inside = folder / str(number)  # a new name each time: HDF5 knows files by theirs
@@ -75,7 +77,7 @@ def look_at(kind, seeds, seed, number, folder, probe):
     Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
     before, started = memory("VmRSS"), time.perf_counter()
     try:
-        found, details = try_file(kind, path) if not probe or survives_probe(path) else "refused", ""
+        found, details = try_file(kind, path) if survives_probe(kind, path, checks) else "refused", ""
     except Exception as error:
         found = "memory" if isinstance(error, MemoryError) else "error"
         details = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
@@ -123,21 +125,23 @@ def leave_out_checks():
     hdf5_text.check_text = hdf5_text.check_attribute = lambda *_: None
 
 
-def survives_probe(path):
-    """Whether a child process opens a file and reads its first rows within the limits; it may refuse the file."""
+def survives_probe(kind, path, checks):
+    """Whether a child process reads a file, its first rows or all, within the limits, and does not refuse it."""
+    if checks not in ("probe", "whole"):
+        return True
     child = os.fork()
     if not child:
         limit = psutil.Process().memory_info().vms + GROWTH_LIMIT
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROBE_LIMIT, PROBE_LIMIT))
         code = 0
         try:
+            if checks == "whole":
+                try_file(kind, path)
             for table in open_views([path]).values():
-                table[:1], table.ids, table.columns
-        except MemoryError:
-            code = 1
+                table[: 1 if checks == "probe" else len(table)], table.ids, table.columns
         except Exception:
-            pass  # the same is said again where it is read
+            code = 1  # final: a library that lacks memory may call the file damaged, and would take it here
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -159,7 +163,7 @@ def work(kind, seeds, seed, numbers, pipe, checks):
             try_file(kind, place_file(good, Path(name) / f"good{i}"))
         pipe.send(None)
         for number in numbers:
-            pipe.send((number, look_at(kind, seeds, seed, number, Path(name), checks == "probe")))
+            pipe.send((number, look_at(kind, seeds, seed, number, Path(name), checks)))
             if number % 100 == 0:
                 gc.collect()
 
@@ -214,11 +218,11 @@ class Worker:
         return self.process.exitcode
 
 
-def campaign(kind, seed, cases, n_processes, keep, checks):
-    """Look at all cases of a kind; return their outcomes."""
+def campaign(kind, seed, numbers, n_processes, keep, checks):
+    """Look at cases of a kind; return their outcomes."""
     seeds = KINDS[kind].seeds()
     tally = Tally(kind, seeds, seed, keep)
-    bounds = np.linspace(0, cases, n_processes + 1).astype(int)
+    bounds = np.linspace(numbers.start, numbers.stop, n_processes + 1).astype(int)
     workers = [Worker(kind, seeds, seed, range(a, b), checks) for a, b in pairwise(bounds.tolist()) if a < b]
     while workers:
         ready = connection.wait([worker.pipe for worker in workers], timeout=1)
@@ -265,10 +269,11 @@ class Tally:
             if self.keep is not None:
                 place_file(case(self.kind, self.seeds, self.seed, number)[1], self.keep / self.kind / str(number))
 
-    def record(self, cases, seconds):
+    def record(self, numbers, seconds):
         return {
             "target": self.kind,
-            "cases": cases,
+            "first": numbers.start,
+            "cases": len(numbers),
             "seed": self.seed,
             "outcomes": dict(sorted(self.outcomes.items())),
             "damage": dict(sorted(self.damage.items())),
@@ -276,8 +281,6 @@ class Tally:
             "slowest_s": round(self.slowest, 2),
             "peak_growth_mib": round(self.growth / (1 << 20), 1),
             "seconds": round(seconds, 1),
-            "code": {"version": __version__, "source": source_hash()},
-            "machine": machine(),
         }
 
 
@@ -292,30 +295,34 @@ def repeat(kind, seed, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--cases", type=int, default=12_000, help="files of each kind")
+    parser.add_argument("--cases", type=int, default=11_000, help="files of each kind")
+    parser.add_argument("--batch", type=int, default=2000, help="cases of a line of results")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no batch after this long")
     parser.add_argument("--keep", type=Path, help="a folder for files that are findings")
     parser.add_argument("--only", type=int, help="repeat one case of one kind, and let its error out")
-    parser.add_argument("--checks", choices=("ours", "none", "probe"), default="ours", help="what looks at files first")
+    parser.add_argument("--checks", choices=CHECKS, default="ours", help="what looks at files first")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
     if args.only is not None:
         repeat(args.kinds[0], args.seed, args.only)
         return
-    count = 0
+    results = RESULTS / ("fuzz.jsonl" if args.checks == "ours" else "fuzz_checks.jsonl")
+    begun, bad = time.perf_counter(), 0
     for kind in args.kinds:
-        started = time.perf_counter()
-        tally = campaign(kind, args.seed, args.cases, args.processes, args.keep, args.checks)
-        count += len(tally.findings)
-        record = tally.record(args.cases, time.perf_counter() - started)
-        print(
-            {name: record[name] for name in ("target", "cases", "outcomes", "slowest_s", "peak_growth_mib", "seconds")}
-        )
-        if not args.dry:
-            name = "fuzz.jsonl" if args.checks == "ours" else "fuzz_checks.jsonl"
-            append_record(HERE / "results" / name, {**record, "checks": args.checks})
-    sys.exit(bool(count))
+        same = {"target": kind, "seed": args.seed, "checks": args.checks}
+        for numbers in batches_left(results, 0, args.cases, args.batch, **same):
+            started = time.perf_counter()
+            if started - begun > args.seconds:
+                break
+            tally = campaign(kind, args.seed, numbers, args.processes, args.keep, args.checks)
+            bad += len(tally.findings)
+            record = tally.record(numbers, time.perf_counter() - started)
+            print({name: record[name] for name in SHOWN}, flush=True)
+            if not args.dry:
+                write_line(results, {**record, "checks": args.checks})
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

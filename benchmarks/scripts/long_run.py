@@ -1,14 +1,19 @@
-"""An hour of fits, predictions, saves and loads of varying size: memory must not grow.
+"""Two hours of fits, predictions, reports, models and resumed jobs: memory must not grow, and nothing may be left.
 
-    python -m benchmarks.scripts.long_run --minutes 60
+    python -m benchmarks.scripts.long_run --minutes 120
 
-Forty fits of unlike size, type and setting are repeated, always the same ones in the same order. After every round the
-garbage is collected, freed memory is given back to the system, and two numbers are written down: the process's resident
-memory, and what was asked of malloc and not freed yet. What is lost in a fit grows both by the same amount every round;
-what malloc keeps for later, and holes between blocks, grow the first of them, and less and less. So the second half of
-the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump does not sway. Sizes
-at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is filled first.
-Labels must be those of the first round, every time. The result is one line of benchmarks/results/long_run.jsonl.
+Forty fits of unlike size, type and setting are repeated, always the same ones in the same order: every model is saved,
+loaded and predicts; some write a report, some run under a memory limit, and some are stopped between two stages and
+resumed. After every round threads, open files and what lies in the folder of temporary files are counted: there must
+never be more than after the first.
+
+Before that, garbage is collected and freed memory given back to the system, and two numbers are written down: the
+process's resident memory, and what was asked of malloc and not freed yet. What is lost in a fit grows both by the same
+amount every round; what malloc keeps for later, and holes between blocks, grow the first of them, and less and less. So
+the second half of the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump
+does not sway. Sizes at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is
+filled first. Labels must be those of the first round, every time. The result is one line of
+benchmarks/results/long_run.jsonl.
 """
 
 import argparse
@@ -20,6 +25,7 @@ import tempfile
 import threading
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -28,17 +34,18 @@ from scipy import sparse
 from scipy.stats import theilslopes
 
 import coterie
-from benchmarks.measure import machine, source_hash
-from benchmarks.records import append_record
+from benchmarks.campaigns import RESULTS, write_line
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.kernels import _numba
+from coterie.progress import listening
 
-HERE = Path(__file__).resolve().parents[1]
 LENGTH = 40  # fits in a round
 ALLOWED = {"resident_mb": 0.03, "in_use_mb": 0.01}  # growth in an hour, as a share of the last sample
 
 SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
+LIMITED, RESUMED, REPORTED = 4, 5, 6  # every fourth fit is under a memory limit, and so on
+LEFT = ("threads", "open_files", "temporary_files")
 
 
 def fits_of_a_round():
@@ -61,11 +68,33 @@ def one_cycle(size, more, kind, seed, folder):
     n, k = size["n"], size["k"]
     data = make_views(n, k, n_columns=size["widths"], random_state=seed)
     views = {name: KINDS[(kind + v) % len(KINDS)](view) for v, (name, view) in enumerate(data.views.items())}
-    model = GuidedCoTraining(k, n_landmarks=min(n, size["n_landmarks"]), n_init=2, random_state=0, **more).fit(views)
+    model = GuidedCoTraining(k, n_landmarks=min(n, size["n_landmarks"]), n_init=2, random_state=0, **more)
+    if seed % LIMITED == 0:
+        model.set_params(memory_limit="1GB")
+    if seed % RESUMED == 0:
+        stop_half_way(model.set_params(work_dir=folder / "work"), views)
+    model.fit(views)
+    if seed % REPORTED == 0:
+        model.report(folder / "report.html", views)
     again = coterie.load(coterie.save(model, folder / "model.coterie")).predict(views)
     if not (again == model.labels_).all():
         raise AssertionError("A loaded model predicts other labels.")
     return model.labels_
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_half_way(model, views):
+    """Fit until the rounds begin: what was done until then is in the job's folder."""
+
+    def stop(stage):
+        if stage == "rounds":
+            raise Stopped
+
+    with suppress(Stopped), listening(stop):
+        model.fit(views)
 
 
 def one_round(fits, folder):
@@ -113,6 +142,8 @@ def sample(started, rounds, folder):
         "resident_mb": round(psutil.Process().memory_info().rss / 2**20, 2),
         "in_use_mb": malloc_in_use(folder),
         "threads": threading.active_count(),
+        "open_files": psutil.Process().num_fds(),
+        "temporary_files": sum(1 for path in Path(tempfile.gettempdir()).rglob("*") if folder not in path.parents) - 1,
         "compiled": sum(len(getattr(kernel, "signatures", ())) for kernel in vars(_numba).values()),
         "objects": len(gc.get_objects()),
     }
@@ -126,7 +157,7 @@ def growth_an_hour(samples, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # rows drawn at random have twins, and pieces of their own
@@ -134,7 +165,9 @@ def main():
     started = time.perf_counter()
     fits, samples = fits_of_a_round(), []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        tempfile.tempdir = name  # what anybody leaves among temporary files is seen here
+        folder = Path(name) / "own"
+        folder.mkdir()
         first = one_round(fits, folder)
         while time.perf_counter() - started < 60 * args.minutes:
             if one_round(fits, folder) != first:
@@ -152,14 +185,13 @@ def main():
         "growth_share_an_hour": {key: round(value, 5) for key, value in share.items()},
         "first_half_mb_an_hour": {key: round(growth_an_hour(samples[: -len(judged)], key), 3) for key in ALLOWED},
         "flat": all(share[key] < ALLOWED[key] for key in ALLOWED),
+        "left": {key: max(line[key] for line in samples) - samples[0][key] for key in LEFT},
         "samples": samples,
-        "code": {"version": coterie.__version__, "source": source_hash()},
-        "machine": machine(),
     }
     print({key: value for key, value in record.items() if key != "samples"})
     if not args.dry:
-        append_record(HERE / "results" / "long_run.jsonl", record)
-    sys.exit(not record["flat"])
+        write_line(RESULTS / "long_run.jsonl", record)
+    sys.exit(not record["flat"] or any(record["left"].values()))
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ class Alignment:
     def in_words(self) -> list[str]:
         """Return what changed, a line each."""
         lines = [f"cluster {old} is now {new}" for old, new in self.moved.items()]
-        lines += [f"cluster {old} fell into {listed(parts)}" for old, parts in self.split.items()]
-        lines += [f"clusters {listed(parts)} became {new}" for new, parts in self.merged.items()]
+        lines += [f"cluster {old} fell into {joined_by_and(parts)}" for old, parts in self.split.items()]
+        lines += [f"clusters {joined_by_and(parts)} became {new}" for new, parts in self.merged.items()]
         lines += [f"cluster {number} is new" for number in self.born]
         return lines + [f"cluster {number} is gone" for number in self.gone]
 
@@ -89,7 +89,7 @@ def align(model: GuidedCoTraining, old: GuidedCoTraining, X: Any) -> Alignment:
     aligned = copy(model)
     aligned._publish(fitted_of(model).renumbered(order))
     number = {int(own): position for position, own in enumerate(order)}
-    return describe(aligned, shared[order], {number[own]: other for own, other in same.items()})
+    return describe_changes(aligned, shared[order], {number[own]: other for own, other in same.items()})
 
 
 def matches(shared: np.ndarray) -> dict[int, int]:
@@ -116,7 +116,7 @@ def new_order(same: dict[int, int], k: int) -> np.ndarray:
     return order
 
 
-def describe(model: GuidedCoTraining, shared: np.ndarray, same: dict[int, int]) -> Alignment:
+def describe_changes(model: GuidedCoTraining, shared: np.ndarray, same: dict[int, int]) -> Alignment:
     """Return what became of the clusters, given the rows that every two share, in their final numbers."""
     of_new = shared / np.maximum(shared.sum(axis=1, keepdims=True), 1)  # shares of the new clusters' rows
     of_old = shared / np.maximum(shared.sum(axis=0, keepdims=True), 1)  # and of the old ones'
@@ -142,12 +142,12 @@ def numbers(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
 
 
-def listed(parts: tuple[int, ...]) -> str:
+def joined_by_and(parts: tuple[int, ...]) -> str:
     """Return numbers as words.
 
     Examples
     --------
-    >>> listed((1, 4, 6))
+    >>> joined_by_and((1, 4, 6))
     '1, 4 and 6'
     """
     return " and ".join((", ".join(map(str, parts[:-1])), str(parts[-1])))

@@ -15,7 +15,7 @@ from coterie.validation import check_real
 __all__ = ["Drift", "measure_drift"]
 
 NOVEL = 0.95  # rows of the fit are above it in one case of twenty
-DEVIATIONS = 3.0  # what is within so many standard deviations of a batch of this size is chance
+DEVIATIONS = 3.0  # standard deviations of a batch of this size that are taken for chance
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,15 @@ from scipy import sparse
 
 from coterie import __version__
 from coterie.arrays import squared_norms, to_host
-from coterie.formats.container import Header, about, read, read_header, refuse, short, write
+from coterie.formats.container import (
+    ContainerHeader,
+    naming_file,
+    read_container,
+    read_container_header,
+    refuse_file,
+    short,
+    write_container,
+)
 from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
 from coterie.method.distances import LandmarkRows
 from coterie.method.graphs import CONCATENATION, Graph, GraphMap
@@ -83,16 +91,16 @@ def write_model(path: str | os.PathLike[str], model: SavedModel, *, rows: bool, 
         "parameters": {name: encoder(value, name) for name, value in model.parameters.items()},
         "fitted": {name: encoder(value, name) for name, value in {**fitted, **beside}.items()},
     }
-    with about(path):
+    with naming_file(path):
         check_attributes(fitted, n_rows)  # what could not be read again is not written
         check_output(model.output)
-        write(path, content, encoder.arrays, version=FORMAT, writer=__version__)
+        write_container(path, content, encoder.arrays, version=FORMAT, writer=__version__)
 
 
 def read_model(path: str | os.PathLike[str]) -> SavedModel:
     """Return the model that a file holds; refuse what :func:`write_model` would not have written."""
-    header, arrays = read(path, newest=FORMAT)
-    with about(path):
+    header, arrays = read_container(path, newest=FORMAT)
+    with naming_file(path):
         content = _check_content(header)
         decoder = Decoder(arrays, CLASSES)
         parameters = {name: decoder(node) for name, node in content["parameters"].items()}
@@ -101,7 +109,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
         check_attributes(stored, content["n_rows"])
         check_output(output)
         if decoder.unused:
-            refuse(f"it holds an array that nothing uses, {short(min(decoder.unused))}")
+            refuse_file(f"it holds an array that nothing uses, {short(min(decoder.unused))}")
     known = attributes_of_a_fit()
     fitted = Fitted(n_rows=content["n_rows"], **{known[name].field: value for name, value in stored.items()})
     return SavedModel(parameters, fitted, output)
@@ -118,8 +126,8 @@ def stored_attributes(fitted: Fitted, *, rows: bool) -> dict[str, Any]:
 
 def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what a file says of itself, as plain values, from its header alone."""
-    header = read_header(path, newest=FORMAT)
-    with about(path):
+    header = read_container_header(path, newest=FORMAT)
+    with naming_file(path):
         content = _check_content(header)
         outline = Outliner(CLASSES)
         named = ["view_names_", "_shapes", "preparation_", "n_clusters_"]
@@ -129,9 +137,9 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
             _check_type(name, value, attributes_of_a_fit()[name].hint)
         _check_candidates(fitted.get("candidates_", []))
         names, shapes, prepared = fitted["view_names_"], fitted["_shapes"], fitted["preparation_"]
-        landmarks = header.places.get("landmark_indices_")
+        landmarks = header.spans.get("landmark_indices_")
         if landmarks is None or len(shapes) != len(names) or set(prepared) != set(names):
-            refuse("its views do not fit together")
+            refuse_file("its views do not fit together")
         return {
             "coterie": header.writer,
             "libraries": content["libraries"],
@@ -154,7 +162,7 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
             "n_rows": content["n_rows"],
             "has_rows": "labels_" in content["fitted"],
             "file_bytes": header.file_bytes,
-            "array_bytes": sum(span.end - span.begin for span in header.places.values()),
+            "array_bytes": sum(span.end - span.begin for span in header.spans.values()),
         }
 
 
@@ -177,15 +185,15 @@ def _plain(value: Any) -> Any:
 # -- is it a model? -----------------------------------------------------------------------------------------------
 
 
-def _check_content(header: Header) -> dict[str, Any]:
+def _check_content(header: ContainerHeader) -> dict[str, Any]:
     content = header.content
     if set(content) != CONTENT:
-        refuse(f"its content is not made of {', '.join(sorted(CONTENT))}")
+        refuse_file(f"its content is not made of {', '.join(sorted(CONTENT))}")
     dicts = all(isinstance(content[name], dict) for name in ("libraries", "notes", "parameters", "fitted"))
     if not dicts or not isinstance(content["saved"], str) or not conforms(content["libraries"], dict[str, str]):
-        refuse("its content is not what it should be")
+        refuse_file("its content is not what it should be")
     if type(content["n_rows"]) is not int or not 0 < content["n_rows"] < 1 << 62:
-        refuse(f"its number of rows is {short(content['n_rows'])}")
+        refuse_file(f"its number of rows is {short(content['n_rows'])}")
     return content
 
 
@@ -194,10 +202,10 @@ def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
     known = attributes_of_a_fit()
     for name, attribute in known.items():
         if attribute.kind == ALWAYS and name not in fitted:
-            refuse(f"it lacks {name}")
+            refuse_file(f"it lacks {name}")
     for name, value in fitted.items():
         if name not in known:
-            refuse(f"it holds {short(name)}, which no fit leaves behind")
+            refuse_file(f"it holds {short(name)}, which no fit leaves behind")
         _check_type(name, value, known[name].hint)
     row_map = fitted["_row_map"]
     sizes = {"n": n_rows, "v": len(fitted["view_names_"])}
@@ -213,7 +221,7 @@ def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
     if "cluster_sizes_" in fitted:
         _check_numbers("cluster_sizes_", fitted["cluster_sizes_"], "k", sizes, range(n_rows + 1))
         if fitted["cluster_sizes_"].sum() != n_rows:
-            refuse(f"cluster_sizes_ do not add up to {n_rows} rows")
+            refuse_file(f"cluster_sizes_ do not add up to {n_rows} rows")
     if "labels_" in fitted:
         _check_numbers("labels_", fitted["labels_"], "n", sizes, range(sizes["k"]))
     if fitted.get("row_ids_") is not None:
@@ -227,7 +235,7 @@ def check_output(output: Any) -> None:
         return
     _check_type(OUTPUT, output, dict[str, str])
     if not set(output) <= {"transform"} or not set(output.values()) <= {"default", "pandas", "polars"}:
-        refuse("its output is none that scikit-learn knows")
+        refuse_file("its output is none that scikit-learn knows")
 
 
 def _check_candidates(records: list[dict[str, Any]]) -> None:
@@ -235,7 +243,7 @@ def _check_candidates(records: list[dict[str, Any]]) -> None:
     for record in records:
         known = {**types, "rounds": int} if "rounds" in record else types  # files of the first version have none
         if set(record) != set(known) or not all(conforms(record[part], hint) for part, hint in known.items()):
-            refuse(f"candidates_ do not have {', '.join(types)}")
+            refuse_file(f"candidates_ do not have {', '.join(types)}")
 
 
 def _check_tables(fitted: Mapping[str, Any], graph_map: GraphMap) -> None:
@@ -244,23 +252,23 @@ def _check_tables(fitted: Mapping[str, Any], graph_map: GraphMap) -> None:
     names = [*graph_map.names, graph_map.view_name(CONCATENATION)]
     for name in ("agreement_", "view_weights_"):
         if not set(fitted[name]) <= set(names) or not np.isfinite(list(fitted[name].values())).all():
-            refuse(f"{name} is not a finite number for every view")
+            refuse_file(f"{name} is not a finite number for every view")
     if set(fitted["preparation_"]) != set(graph_map.names):
-        refuse("preparation_ is not about the views")
+        refuse_file("preparation_ is not about the views")
     if list(fitted["singular_values_"]) != graph_map.graph_names():
-        refuse("singular_values_ are not about the graphs")
+        refuse_file("singular_values_ are not about the graphs")
     for values in fitted["singular_values_"].values():
         _check_floats("singular_values_", values, "t", {})
     if len(fitted["history_"]) != fitted["n_iter_"] or fitted["n_iter_"] < 1:
-        refuse("history_ does not have a line for every round")
+        refuse_file("history_ does not have a line for every round")
     width = fitted.get("n_features_in_", 1)
     if width < 1:
-        refuse("n_features_in_ is below 1")
+        refuse_file("n_features_in_ is below 1")
     if "feature_names_in_" in fitted:
         columns = fitted["feature_names_in_"]
         _check_shape("feature_names_in_", columns, "w", {"w": width})
         if not all(isinstance(column, str) for column in columns):
-            refuse("feature_names_in_ are not names")
+            refuse_file("feature_names_in_ are not names")
     if "k_suggestion_" in fitted:
         _check_suggestion(fitted["k_suggestion_"])
     if "_novelty_scale" in fitted:
@@ -276,7 +284,7 @@ def _check_suggestion(suggestion: KSuggestion) -> None:
         if isinstance(values, np.ndarray) and name != "k":
             _check_floats("k_suggestion_", values, "m", sizes, finite=name not in MAY_BE_NAN)
     if not sizes["m"]:
-        refuse("k_suggestion_ is empty")
+        refuse_file("k_suggestion_ is empty")
 
 
 def _check_novelty(scale: NoveltyScale, graph_map: GraphMap) -> None:
@@ -287,25 +295,25 @@ def _check_novelty(scale: NoveltyScale, graph_map: GraphMap) -> None:
         _check_floats("_novelty_scale", values, shape, sizes)
         ascending = values.ndim == 1 or not (np.diff(values, axis=1) < 0).any()
         if values.min() < 0 or not ascending or (name in ("levels", "score_levels", "present") and values.max() > 1):
-            refuse("_novelty_scale does not hold ascending quantiles")
+            refuse_file("_novelty_scale does not hold ascending quantiles")
 
 
 def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, ...], sizes: dict[str, int]) -> None:
     """Refuse a map whose parts do not fit together; ``sizes`` are completed by what it says."""
     graph_map = row_map.graph_map
     if not names or graph_map.names != names or len(set(names)) < len(names):
-        refuse("its views have no names, or several")
+        refuse_file("its views have no names, or several")
     if not len(graph_map.preparations) == len(graph_map.landmarks) == len(shapes) == len(names):
-        refuse(f"it has {len(names)} views, but not as many preparations, landmarks and shapes")
+        refuse_file(f"it has {len(names)} views, but not as many preparations, landmarks and shapes")
     if graph_map.dtype not in (np.float32, np.float64):
-        refuse(f"its precision is {graph_map.dtype}")
+        refuse_file(f"its precision is {graph_map.dtype}")
     for name, shape, preparation, landmarks in zip(
         names, shapes, graph_map.preparations, graph_map.landmarks, strict=True
     ):
         width = _check_preparation(f"view {short(name)}", preparation, shape)
         _check_dtype(f"view {short(name)}", landmarks.rows, graph_map.dtype)
         if preparation.dtype != graph_map.dtype:
-            refuse("its views have several precisions")
+            refuse_file("its views have several precisions")
         _check_landmarks(f"the landmarks of view {short(name)}", landmarks, width, sizes)
     _check_graphs(graph_map.graphs, sizes)
     for basis in (row_map.basis, *(guide.basis for guide in row_map.guides)):
@@ -318,7 +326,7 @@ def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, 
 def _check_preparation(label: str, preparation: Preparation, shape: Shape) -> int:
     """Return how many columns prepared rows have."""
     if shape.n_columns < 1 or (shape.columns is not None and len(shape.columns) != shape.n_columns):
-        refuse(f"{label} does not have a name for every column")
+        refuse_file(f"{label} does not have a name for every column")
     _check_positive(label, preparation.factor)
     width = shape.n_columns
     for step in preparation.steps:
@@ -338,42 +346,42 @@ def _check_landmarks(label: str, landmarks: LandmarkRows, width: int, sizes: dic
     _check_floats(label, landmarks.rows, "pd", sizes)
     _check_shape(label, landmarks.present, "p", sizes)
     if landmarks.present.dtype != bool or not sizes["p"]:
-        refuse(f"{label} are not there")
+        refuse_file(f"{label} are not there")
     # The sum of two squared lengths and a product may be infinite, but not infinity less infinity.
     with np.errstate(over="ignore"):
         longest = squared_norms(landmarks.rows).max(initial=0)
     if not longest < np.finfo(landmarks.rows.dtype).max / 16:
-        refuse(f"{label} are too far out to be squared")
+        refuse_file(f"{label} are too far out to be squared")
 
 
 def _check_graphs(graphs: tuple[Graph, ...], sizes: dict[str, int]) -> None:
     sizes["g"] = len(graphs)
     if not set(range(sizes["v"])) <= {graph.view for graph in graphs} <= set(range(CONCATENATION, sizes["v"])):
-        refuse("its graphs are not about its views")
+        refuse_file("its graphs are not about its views")
     for graph in graphs:
         if not 1 <= graph.n_neighbors <= sizes["p"]:
-            refuse(f"a graph joins rows to {short(graph.n_neighbors)} of {sizes['p']} landmarks")
+            refuse_file(f"a graph joins rows to {short(graph.n_neighbors)} of {sizes['p']} landmarks")
         if not 0 <= graph.bandwidth < np.inf:
-            refuse(f"a graph has bandwidth {short(graph.bandwidth)}")
+            refuse_file(f"a graph has bandwidth {short(graph.bandwidth)}")
 
 
 def _check_basis(basis: Basis, dtype: np.dtype, sizes: dict[str, int]) -> None:
     _check_floats("a basis", basis.bases, "gpr", sizes)
     _check_floats("a basis", basis.rotation, "grc", sizes)
     if not basis.bases.size or not basis.rotation.size:
-        refuse("a basis is empty")
+        refuse_file("a basis is empty")
     _check_dtype("a basis", basis.bases, dtype)
     _check_dtype("a basis", basis.rotation, dtype)
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
     if not conforms(value, hint):
-        refuse(f"{name} is of the wrong type")
+        refuse_file(f"{name} is of the wrong type")
 
 
 def _check_dtype(label: str, array: Any, dtype: np.dtype) -> None:
     if getattr(array, "dtype", None) != dtype:
-        refuse(f"{label} is not of type {dtype}")
+        refuse_file(f"{label} is not of type {dtype}")
 
 
 def _check_shape(label: str, array: Any, letters: str, sizes: dict[str, int]) -> None:
@@ -383,26 +391,26 @@ def _check_shape(label: str, array: Any, letters: str, sizes: dict[str, int]) ->
         sizes.setdefault(letter, size) != size for letter, size in zip(letters, shape, strict=True)
     ):
         wanted = ", ".join(str(sizes.get(letter, "any")) for letter in letters)
-        refuse(f"{label} has shape {shape} where it should be ({wanted})")
+        refuse_file(f"{label} has shape {shape} where it should be ({wanted})")
 
 
 def _check_floats(label: str, table: Any, letters: str, sizes: dict[str, int], *, finite: bool = True) -> None:
     _check_shape(label, table, letters, sizes)
     values = table.data if sparse.issparse(table) else table
     if values.dtype.kind != "f":
-        refuse(f"{label} is of type {values.dtype} where floats should be")
+        refuse_file(f"{label} is of type {values.dtype} where floats should be")
     if finite and not np.isfinite(values).all():
-        refuse(f"{label} holds NaN or infinity")
+        refuse_file(f"{label} holds NaN or infinity")
 
 
 def _check_numbers(label: str, array: np.ndarray, letters: str, sizes: dict[str, int], allowed: range) -> None:
     _check_shape(label, array, letters, sizes)
     if array.dtype.kind not in "iu":
-        refuse(f"{label} is of type {array.dtype} where whole numbers should be")
+        refuse_file(f"{label} is of type {array.dtype} where whole numbers should be")
     if array.size and not allowed.start <= array.min() <= array.max() < allowed.stop:
-        refuse(f"{label} reaches outside of {allowed.start} to {allowed.stop - 1}")
+        refuse_file(f"{label} reaches outside of {allowed.start} to {allowed.stop - 1}")
 
 
 def _check_positive(label: str, value: float) -> None:
     if not 0 < value < np.inf:
-        refuse(f"{label} is scaled by {short(value)}")
+        refuse_file(f"{label} is scaled by {short(value)}")

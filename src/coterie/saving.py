@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.estimator import GuidedCoTraining
-from coterie.formats.container import ModelFileError, about, refuse, short
+from coterie.formats.container import ModelFileError, naming_file, refuse_file, short
 from coterie.formats.encoding import conforms
 from coterie.model import fitted_of
 from coterie.model_file import OUTPUT, SavedModel, outline_model, read_model, write_model
@@ -95,7 +95,7 @@ def load(path: str | os.PathLike[str]) -> GuidedCoTraining:
         If the file is not there or may not be read.
     """
     saved = read_model(path)
-    with about(path):
+    with naming_file(path):
         model = _build(saved.parameters)
     if saved.output is not None:
         setattr(model, OUTPUT, saved.output)
@@ -162,15 +162,15 @@ def _as_json(notes: Mapping[str, Any] | None) -> dict[str, Any]:
 def _build(parameters: dict[str, Any]) -> GuidedCoTraining:
     unknown = sorted(set(parameters) - set(inspect.signature(GuidedCoTraining).parameters))
     if unknown:
-        refuse(f"it has a parameter that GuidedCoTraining does not know, {short(unknown[0])}")
+        refuse_file(f"it has a parameter that GuidedCoTraining does not know, {short(unknown[0])}")
     model = GuidedCoTraining(**parameters)
     seed = model.random_state
     if seed is not None and not (conforms(seed, int) and 0 <= seed < 2**32):
-        refuse("its random_state is not a whole number below 2**32")
+        refuse_file("its random_state is not a whole number below 2**32")
     if not isinstance(model.device, str):
-        refuse("its device has no name")
+        refuse_file("its device has no name")
     try:
         check_parameters(type(model).__name__, model.get_params(deep=False))
     except (TypeError, ValueError) as error:
-        refuse(f"its parameters are not possible ({short(str(error))})")
+        refuse_file(f"its parameters are not possible ({short(str(error))})")
     return model

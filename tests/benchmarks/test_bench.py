@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import data as bench_data
+from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table
+from benchmarks.campaigns import batches_left, write_line
 from benchmarks.choosing import choosing_table
 from benchmarks.commands import app
 from benchmarks.figure import landmark_curves, landmarks_figure
@@ -348,3 +350,46 @@ def test_help_teaches_with_examples():
         result = CliRunner().invoke(app, [command, "--help"])
         assert result.exit_code == 0
         assert f"python -m benchmarks {command}" in result.output
+
+
+def test_campaign_goes_on_where_it_stopped(tmp_path):
+    """Numbers without a result of this code come in batches; those of other code, or another kind, do not count."""
+    path = tmp_path / "results.jsonl"
+    for first, cases, kind in ((0, 3, "a"), (7, 2, "a"), (12, 4, "b")):
+        write_line(path, {"first": first, "cases": cases, "target": kind})
+    append_record(path, {"first": 0, "cases": 20, "target": "a", "code": "another"})
+    found = list(batches_left(path, 0, 20, 4, target="a"))
+    assert found == [range(3, 7), range(9, 13), range(13, 17), range(17, 20)]
+    assert list(batches_left(path, 12, 4, 4, target="b")) == []
+
+
+def test_campaigns_are_added_up_over_the_last_code():
+    """A line of the table is a campaign; what an earlier version of the code came to is not in it."""
+    old, new = {"source": "old"}, {"source": "new"}
+    files = [
+        {"target": "npy", "cases": 9, "outcomes": {"read": 9}, "findings": [[1, "crash", ""]], "code": old},
+        {"target": "npy", "cases": 2, "outcomes": {"read": 2}, "findings": [], "code": new},
+        {"target": "npy", "cases": 3, "outcomes": {"refused": 3}, "findings": [], "code": new},
+        {"target": "model", "cases": 4, "outcomes": {"refused": 4}, "findings": [], "code": old},
+    ]
+    table = campaign_table(files, (), ())
+    assert table.rows == (
+        ("damaged files of 1 kinds", "5", "3 refused; 2 read", "0"),
+        ("damaged models", "4", "4 refused", "0"),
+    )
+
+
+def test_an_earlier_version_is_counted_by_data_set():
+    """What is not the same, or could not be compared, is not counted as the same."""
+    line = {"data": "digits", "place": "memory", "labels": True, "embedding": True, "old_model": True, "code": "new"}
+    other = {**line, "place": "dask", "embedding": False, "old_model": "ModelFileError: it is damaged"}
+    failed = {"data": "digits", "place": "torch", "error": {"ours": "it failed"}, "code": "new"}
+    table = same_labels_table([{**line, "code": "old"}, line, other, failed])
+    assert table.rows == (("digits", "dask, memory, torch", "2 of 3", "1 of 3", "1 of 3"),)
+
+
+def test_a_long_run_says_what_was_left():
+    line = {"minutes": 90.0, "fits": 400, "growth_mb_an_hour": {"resident_mb": 1.5, "in_use_mb": -0.002}}
+    assert long_run_table([line]).rows[0][-1] == "not counted"
+    left = {"threads": 0, "open_files": 2, "temporary_files": 0}
+    assert long_run_table([line, {**line, "left": left}]).rows == (("90", "400", "+1.50", "-0.002", "2 open files"),)

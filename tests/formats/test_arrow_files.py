@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.ipc
+import pyarrow.parquet
 
 from coterie.formats.parquet_footer import null_counts, read_footer
 

@@ -11,7 +11,7 @@ from coterie.formats import (
     segments,
     text_files,
 )
-from coterie.formats.text_files import DELIMITERS, suffix_of
+from coterie.formats.text_files import DELIMITERS, plain_suffix
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def rng():
 @pytest.fixture(params=CASES, ids=lambda write: write.__name__)
 def case(request, tmp_path, rng, monkeypatch):
     # Small blocks, so that a file of five hundred rows has many.
-    monkeypatch.setattr(segments, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(segments, "DECODED_BYTES", 1)
     monkeypatch.setattr(segments, "KEEP_BYTES", 4000)
     monkeypatch.setattr(text_files, "SEGMENT_BYTES", 5000)
     return request.param(tmp_path, rng)
@@ -30,7 +30,7 @@ def case(request, tmp_path, rng, monkeypatch):
 
 def test_columns_are_chosen_by_name_number_and_range(case):
     # Numbers count columns as they stand in the file, where the ids of a text come first.
-    first = int(case.ids is not None and suffix_of(case.path) in DELIMITERS)
+    first = int(case.ids is not None and plain_suffix(case.path) in DELIMITERS)
     columns = [*case.columns[2:3], first, f"{3 + first}:{5 + first}"] if case.columns else [2 + first, first]
     columns = columns if case.columns else [*columns, slice(3 + first, 5 + first)]
     if case.values.shape[1] < 5 or (case.columns and "e[0]" in case.columns):

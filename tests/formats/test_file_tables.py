@@ -26,7 +26,7 @@ def rng():
 @pytest.fixture(params=CASES, ids=lambda write: write.__name__)
 def case(request, tmp_path, rng, monkeypatch):
     # Small blocks, so that a file of five hundred rows has many.
-    monkeypatch.setattr(segments, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(segments, "DECODED_BYTES", 1)
     monkeypatch.setattr(segments, "KEEP_BYTES", 4000)
     monkeypatch.setattr(text_files, "SEGMENT_BYTES", 5000)
     return request.param(tmp_path, rng)

@@ -20,7 +20,7 @@ from mutate_models import join, sealed, split
 
 from coterie.datasets import load_views, save_views
 from coterie.formats import FormatError, open_table, open_target, open_views
-from coterie.formats.hdf5_heaps import MARK
+from coterie.formats.hdf5_heaps import HEAP_MARK
 from coterie.saving import ModelFileError, describe_file, load
 
 MODEL = Path(__file__).parents[1] / "data" / "model_v1.coterie"
@@ -260,10 +260,10 @@ def test_hdf5_heaps_that_do_not_add_up(tmp_path):
         file["long"] = np.array(["x" * 10_000, "", "y"], dtype=object)
     np.testing.assert_array_equal(open_table(path, key="x")[:], np.eye(3))
     data = path.read_bytes()
-    assert data.count(MARK) > 3
+    assert data.count(HEAP_MARK) > 3
     for at, size in ((16 + 8, 0), (16 + 8, (1 << 64) - 16), (16 + 8, 1 << 40), (8, 1 << 40)):
         broken = bytearray(data)
-        place = data.index(MARK) + at
+        place = data.index(HEAP_MARK) + at
         broken[place : place + 8] = size.to_bytes(8, "little")
         if at > 8:
             broken[place - 8 : place - 6] = bytes(2)  # what is left of the heap, and takes no room
@@ -307,7 +307,7 @@ def test_hdf5_text_that_is_not_where_it_should_be(tmp_path, storage, libver):
 def longer(data, text, length):
     """Change the length of a text where the file refers to it; nothing, where that is packed."""
     at = data.index(len(text).to_bytes(8, "little") + text) - 8  # the object: its number, six bytes more, its size
-    heap, number = data.rindex(MARK, 0, at), int.from_bytes(data[at : at + 2], "little")
+    heap, number = data.rindex(HEAP_MARK, 0, at), int.from_bytes(data[at : at + 2], "little")
     place = heap.to_bytes(8, "little") + number.to_bytes(4, "little")
     return data.replace(len(text).to_bytes(4, "little") + place, length.to_bytes(4, "little") + place)
 

@@ -17,7 +17,7 @@ from coterie.cli.fit import Confidence, Embedding, show_rest
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import (
-    Columns,
+    ColumnsOf,
     OpenedViews,
     check_one_column,
     check_outputs,
@@ -108,7 +108,7 @@ def predict(
         raise ValueError(f"{model} was written by an older version of Coterie, which knew no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
-    columns: dict[Path, Columns] = {}
+    columns: dict[Path, ColumnsOf] = {}
     if labels is not None:
         wanted = ["confidence"] * confidence + ["novelty"] * novelty
         columns[labels] = lambda part: {"label": part.labels, **{name: getattr(part, name) for name in wanted}}
@@ -147,10 +147,10 @@ def open_new_files(
     Files that all lack rows, as on a day without any, are no files.
     """
     from coterie.formats import FormatError, open_views
-    from coterie.formats.container import read_header
+    from coterie.formats.container import read_container_header
     from coterie.formats.errors import NoRowsError
 
-    notes = {} if id_column is not None else read_header(model, newest=NEWEST).content.get("notes", {})
+    notes = {} if id_column is not None else read_container_header(model, newest=NEWEST).content.get("notes", {})
     used = notes.get("config", {}).get("id-column") if isinstance(notes, dict) else None
     if isinstance(used, str):
         with suppress(FormatError):  # other files may have no such column: then they are read as they are

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coterie.method.assignment import Prediction
 
 # What a file wants of some rows: its columns by name.
-Columns: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"
+ColumnsOf: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def with_names(
 def stream_rows(
     estimator: GuidedCoTraining,
     opened: OpenedViews,
-    files: Mapping[Path, Columns],
+    files: Mapping[Path, ColumnsOf],
     order: Any = slice(None),
     check: Callable[[Prediction], None] | None = None,
 ) -> np.ndarray:

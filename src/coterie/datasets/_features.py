@@ -92,7 +92,7 @@ def read_or_compute(home: Path, file: str, n_rows: int, compute: Callable[[], ND
 
 
 def is_whole(path: Path, n_rows: int) -> bool:
-    """Tell whether a file is there and holds an array of so many rows."""
+    """Whether a file exists and holds an array with the expected number of rows."""
     if not path.is_file():
         return False
     try:

@@ -20,7 +20,7 @@ BLOCK_NORMS = ("L2-Hys", "L1", "L1-sqrt", "L2")  # scikit-image's; the first is 
 
 
 def cell_size(side: int) -> int:
-    """Return the side of a cell, in pixels, for images whose shorter side has so many.
+    """Return the side of a cell, in pixels, for images of a given shorter side.
 
     It is scikit-image's default where a block of 3 x 3 cells fits, and otherwise the largest that
     lets one fit.

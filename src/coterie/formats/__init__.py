@@ -1,8 +1,8 @@
 """Reading tables from files of many formats, block by block, and writing files that appear only when they are whole.
 
 A format is one module here and one line of ``registry.FAMILIES``, which gives the module's name, the extensions, what
-the first bytes may look like (``registry.MAGIC``), and whether columns have types of their own. The module provides
-three functions (`registry.Reader`), and imports the format's library inside functions, by `errors.package`:
+the first bytes may look like (``registry.FIRST_BYTES``), and whether columns have types of their own. The module
+provides three functions (`registry.Reader`), and imports the format's library inside functions, by `errors.package`:
 
 ``list_tables(path)``
     the keys of a file that open as views of their own, without known labels; ``()`` where the file is one table;

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.formats.checks import as_text, check_shape, listed
+from coterie.formats.checks import check_shape, listed, text_array
 from coterie.formats.columns import choose_columns
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
@@ -106,8 +106,8 @@ class ArrowFile:
             return StreamBatches(ipc.open_stream(source))
         if names is None:
             return ipc.open_file(source)
-        places = {name: i for i, name in enumerate(ipc.open_file(source).schema.names)}
-        options = ipc.IpcReadOptions(included_fields=[places[name] for name in names])
+        numbers = {name: i for i, name in enumerate(ipc.open_file(source).schema.names)}
+        options = ipc.IpcReadOptions(included_fields=[numbers[name] for name in names])
         return ipc.open_file(source, options=options)
 
     def schema(self) -> Any:
@@ -166,7 +166,7 @@ class StreamBatches:
 
 
 @dataclass(frozen=True)
-class ReadSegment:
+class ReadBatches:
     """A segment's number -> its rows as arrays."""
 
     file: ParquetFile | ArrowFile
@@ -278,7 +278,7 @@ def open_store(path: Path, request: Request) -> Store:
         ids=ids,
         types=", ".join(f"{name} {schema.field(name).type}" for name in names),
         starts=starts,
-        cursors=Lazy(Cursors, ReadSegment(file, fields, dtype), starts, len(fields) * dtype.itemsize),
+        cursors=Lazy(Cursors, ReadBatches(file, fields, dtype), starts, len(fields) * dtype.itemsize),
     )
 
 
@@ -286,35 +286,35 @@ def row_ids(
     file: ParquetFile | ArrowFile, schema: Any, id_column: str | int | None
 ) -> tuple[Lazy[np.ndarray] | None, tuple[str, ...]]:
     """Return the rows' ids, and the columns that are no part of the table because of them."""
-    index = [name for name in pandas_index(schema) if name in schema.names]
+    index = [name for name in index_columns(schema) if name in schema.names]
     if id_column is not None:
         chosen = choose_columns(id_column, schema.names, len(schema.names), str(file.path))
         name = schema.names[chosen[0]] if chosen is not None else ""
-        return Lazy(column_values, file, name), (name, *index)
+        return Lazy(required_column, file, name), (name, *index)
     if not index:
         return None, ()
     if len(index) > 1:
         raise FormatError(
             f"{file.path} has an index of {len(index)} levels ({listed(index)}). Name one column as the id column."
         )
-    return Lazy(column_values, file, index[0]), (index[0],)
+    return Lazy(required_column, file, index[0]), (index[0],)
 
 
-def pandas_index(schema: Any) -> list[str]:
+def index_columns(schema: Any) -> list[str]:
     """Return the columns that pandas noted as the index; a mere range of numbers is none."""
     noted = (schema.metadata or {}).get(b"pandas")
     found = json.loads(noted).get("index_columns", []) if noted else []
     return [name for name in found if isinstance(name, str)]
 
 
-def column_values(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
+def required_column(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
     """Return a whole column, numbers or text, that must have a value in every row."""
     column = whole_column(file, name)
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
     values = column.to_numpy(zero_copy_only=False)
-    return as_text(values, f"{file.path}: column {name!r}") if values.dtype == object else values
+    return text_array(values, f"{file.path}: column {name!r}") if values.dtype == object else values
 
 
 def values_or_nan(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
@@ -322,7 +322,7 @@ def values_or_nan(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
     column = whole_column(file, name)
     if package("pyarrow", "Reading Arrow files").types.is_floating(column.type):
         return column.to_numpy(zero_copy_only=False)
-    return column_values(file, name)
+    return required_column(file, name)
 
 
 def whole_column(file: ParquetFile | ArrowFile, name: str) -> Any:

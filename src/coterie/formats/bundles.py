@@ -15,7 +15,8 @@ key                                                  meaning
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from scipy import sparse
 from coterie.files import written_whole
 from coterie.formats.errors import one_line
 from coterie.formats.numpy_files import member_header, members, read_names, required
+from coterie.formats.stores import build_csr
 
 SUFFIX = ".npz"
 CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -36,7 +38,7 @@ def read_bundle(path: Path) -> tuple[dict[str, NDArray[Any] | sparse.csr_array],
     arrays = read_arrays(path)
     names = read_names(arrays, path)
     views = {name: read_view(arrays, i, path) for i, name in enumerate(names, start=1)}
-    target = as_labels(arrays["y"], f"{path}: 'y'") if "y" in arrays else None
+    target = as_target(arrays["y"], f"{path}: 'y'") if "y" in arrays else None
     check_rows(views, target, f"{path}")
     return views, target
 
@@ -45,7 +47,7 @@ def write_bundle(path: Path, views: Mapping[str, Any], target: Any = None) -> No
     """Write a bundle; the file appears under its name only when it is complete."""
     arrays: dict[str, Any] = {"view_names": np.array(list(views), dtype=np.str_)}
     kept = {name: as_view(view, f"view {name!r} for {path}") for name, view in views.items()}
-    labels = None if target is None else as_labels(np.asarray(target), f"target for {path}")
+    labels = None if target is None else as_target(np.asarray(target), f"target for {path}")
     check_rows(kept, labels, f"The data for {path}")
     for i, view in enumerate(kept.values(), start=1):
         arrays.update(view_arrays(view, i))
@@ -80,46 +82,23 @@ def read_view(arrays: Mapping[str, NDArray[Any]], i: int, path: Path) -> NDArray
     key = f"view_{i}"
     if f"{key}_data" not in arrays:
         return as_view(required(arrays, key, path), f"{path}: {key!r}")
-    parts = {part: required(arrays, f"{key}_{part}", path) for part in CSR_PARTS}
-    return build_csr(**parts, owner=f"{path}: {key!r}")
+    data, indices, indptr, shape = (required(arrays, f"{key}_{part}", path) for part in CSR_PARTS)
+    with calling(f"{path}: {key!r}"):
+        if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+            raise ValueError(f"'_shape' must be two whole numbers. Got {shape} instead.")
+        return build_csr(data, indices, indptr, (int(shape[0]), int(shape[1])), prefix="_")
 
 
-def build_csr(
-    data: NDArray[Any],
-    indices: NDArray[Any],
-    indptr: NDArray[Any],
-    shape: NDArray[Any],
-    owner: str,
-) -> sparse.csr_array:
-    """Return a CSR array, after making sure that no index points outside of it."""
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
-        raise ValueError(f"{owner}: '_shape' must be two whole numbers. Got {shape} instead.")
-    n_rows, n_columns = (int(side) for side in shape)
-    for part, array in {"_data": data, "_indices": indices, "_indptr": indptr}.items():
-        kinds = "buif" if part == "_data" else "iu"
-        if array.ndim != 1 or array.dtype.kind not in kinds:
-            raise ValueError(
-                f"{owner}: {part!r} must be one-dimensional and numeric. "
-                f"Got {array.dtype} of shape {array.shape} instead."
-            )
-    if len(indptr) != n_rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(
-            f"{owner}: '_indptr' must be {n_rows + 1} numbers that start at 0 and never fall, one "
-            f"more than there are rows. Got {len(indptr)}."
-        )
-    if not indptr[-1] == len(indices) == len(data):
-        raise ValueError(
-            f"{owner}: '_indptr' must end at the number of entries. It ends at {indptr[-1]}, "
-            f"with {len(indices)} indices and {len(data)} values."
-        )
-    if len(indices) and not 0 <= indices.min() <= indices.max() < n_columns:
-        raise ValueError(
-            f"{owner}: '_indices' must lie between 0 and {n_columns - 1}. Got {indices.min()} to {indices.max()}."
-        )
-    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
+@contextmanager
+def calling(owner: str) -> Iterator[None]:
+    """Let errors inside begin with what they are about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{owner}: {error}") from None
 
 
-def as_labels(labels: NDArray[Any], owner: str) -> NDArray[np.int32]:
+def as_target(labels: NDArray[Any], owner: str) -> NDArray[np.int32]:
     """Return labels as int32, after making sure that nothing is lost by it."""
     whole = labels.ndim == 1 and labels.dtype.kind in "iu"
     if not whole or (labels.size and not 0 <= labels.min() <= labels.max() < 2**31):

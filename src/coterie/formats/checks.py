@@ -43,7 +43,7 @@ def check_shape(shape: Sequence[int], where: str) -> tuple[int, int]:
     return int(shape[0]), n_columns
 
 
-def as_text(values: Sequence[Any] | np.ndarray, where: str) -> np.ndarray:
+def text_array(values: Sequence[Any] | np.ndarray, where: str) -> np.ndarray:
     """Return texts as an array, in which each takes as much room as the longest."""
     lengths = [len(value) if isinstance(value, str | bytes) else 0 for value in values]
     longest = max(lengths, default=0)
@@ -59,6 +59,6 @@ def listed(names: Any, most: int = 12) -> str:
     return (", ".join(names[:most]) or "nothing") + rest
 
 
-def place(path: Path, key: str | None) -> str:
+def address(path: Path, key: str | None) -> str:
     """Return a file and a key as they are written on the command line."""
     return f"{path}::{key}" if key else str(path)

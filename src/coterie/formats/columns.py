@@ -10,11 +10,11 @@ import numpy as np
 from coterie.formats.checks import listed
 from coterie.formats.errors import FormatError
 
-Columns: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
+ColumnChoice: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
 
 
 def choose_columns(
-    columns: Columns, names: Sequence[str] | None, width: int, where: str, hidden: Collection[int] = ()
+    columns: ColumnChoice, names: Sequence[str] | None, width: int, where: str, hidden: Collection[int] = ()
 ) -> np.ndarray | None:
     """Return the numbers of the chosen columns; None: all of them.
 

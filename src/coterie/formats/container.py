@@ -23,8 +23,8 @@ import numpy as np
 
 from coterie.files import written_whole
 
-KEY = "coterie"  # the one entry of the file's metadata
-DTYPES = {
+METADATA_KEY = "coterie"  # the one entry of the file's metadata
+STORED_DTYPES = {
     "BOOL": np.dtype(np.bool_),
     "U8": np.dtype(np.uint8),
     "I8": np.dtype(np.int8),
@@ -72,13 +72,13 @@ class ModelFileError(ValueError):
     """A file is not a model, or not one that this version of Coterie can read."""
 
 
-def refuse(what: str, remedy: str = DAMAGED) -> NoReturn:
+def refuse_file(what: str, remedy: str = DAMAGED) -> NoReturn:
     """Raise the error for a file that is not what it must be."""
     raise ModelFileError(f"{what}. {remedy}")
 
 
 @contextmanager
-def about(path: str | os.PathLike[str]) -> Iterator[None]:
+def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
     """Let refusals inside name the file."""
     try:
         yield
@@ -93,7 +93,7 @@ def short(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayBytes:
     """Where an array lies in the file."""
 
     dtype: np.dtype
@@ -103,12 +103,12 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Header:
+class ContainerHeader:
     """What a file says before its arrays."""
 
     writer: str  # the version of the library that wrote it
     content: dict[str, Any]
-    places: dict[str, Place]  # in the order of their bytes
+    spans: dict[str, ArrayBytes]  # in the order of their bytes
     text: bytes  # as it stands in the file
     file_bytes: int
 
@@ -116,7 +116,7 @@ class Header:
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def write(
+def write_container(
     path: str | os.PathLike[str],
     content: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
@@ -133,7 +133,7 @@ def write(
     content : dict
         Plain JSON.
     arrays : dict of ndarray
-        C-contiguous, of the types in ``DTYPES``.
+        C-contiguous, of the types in ``STORED_DTYPES``.
     version : int
         Of the content.
     writer : str
@@ -143,7 +143,7 @@ def write(
 
     entries = {"sha256": UNSIGNED.decode(), "version": version, "writer": writer, "content": content}
     text = json.dumps(entries, allow_nan=False, separators=(",", ":"))
-    data = bytearray(save(dict(arrays), {KEY: text}))
+    data = bytearray(save(dict(arrays), {METADATA_KEY: text}))
     length = int.from_bytes(data[:8], "little")
     _check_readable(data[8 : 8 + length], text.encode())
     sign(data)
@@ -160,7 +160,7 @@ def _check_readable(header: bytearray, text: bytes) -> None:
             return
     except ModelFileError:
         pass
-    refuse(
+    refuse_file(
         f"its header would take more than {MAX_HEADER} bytes, {MAX_LISTS} lists or {MAX_DEPTH} levels",
         "Keep notes, parameters and column names shorter.",
     )
@@ -179,13 +179,13 @@ def sign(data: bytearray) -> None:
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def read_header(path: str | os.PathLike[str], *, newest: int) -> Header:
+def read_container_header(path: str | os.PathLike[str], *, newest: int) -> ContainerHeader:
     """Return a file's header; its arrays are not looked at, and so the checksum is not either."""
-    with about(path), _opened(path) as file:
+    with naming_file(path), _opened(path) as file:
         return _read_header(file, newest)
 
 
-def read(path: str | os.PathLike[str], *, newest: int) -> tuple[Header, dict[str, np.ndarray]]:
+def read_container(path: str | os.PathLike[str], *, newest: int) -> tuple[ContainerHeader, dict[str, np.ndarray]]:
     """Return a file's header and arrays, after the checksum was found to be right.
 
     Parameters
@@ -194,126 +194,130 @@ def read(path: str | os.PathLike[str], *, newest: int) -> tuple[Header, dict[str
     newest : int
         The newest version of the content that the caller understands.
     """
-    with about(path), _opened(path) as file:
+    with naming_file(path), _opened(path) as file:
         header = _read_header(file, newest)
         at = header.text.find(SIGNATURE) + len(SIGNATURE)
         digest = hashlib.sha256(len(header.text).to_bytes(8, "little"))
         digest.update(header.text[:at] + UNSIGNED + header.text[at + 64 :])
         buffers = {}
-        for name, place in header.places.items():
-            buffers[name] = np.empty(place.end - place.begin, dtype=np.uint8)
+        for name, span in header.spans.items():
+            buffers[name] = np.empty(span.end - span.begin, dtype=np.uint8)
             if file.readinto(buffers[name]) != len(buffers[name]):
-                refuse("it ends early")
+                refuse_file("it ends early")
             digest.update(buffers[name].data)
         if digest.hexdigest().encode() != header.text[at : at + 64]:
-            refuse("its checksum does not match its bytes")
-        return header, {name: _as_array(name, buffers[name], place) for name, place in header.places.items()}
+            refuse_file("its checksum does not match its bytes")
+        return header, {name: _as_array(name, buffers[name], span) for name, span in header.spans.items()}
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     mode = os.stat(path).st_mode  # before opening: a pipe would be waited for
     if not stat.S_ISREG(mode):
-        refuse(f"it is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file", OTHER)
+        refuse_file(f"it is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file", OTHER)
     with open(path, "rb") as file:
         yield file
 
 
-def _read_header(file: BinaryIO, newest: int) -> Header:
+def _read_header(file: BinaryIO, newest: int) -> ContainerHeader:
     size = os.fstat(file.fileno()).st_size
     start = file.read(512)
     _refuse_other_files(start)
     length = int.from_bytes(start[:8], "little")
     if length > size - 8:
-        refuse(f"it holds {size} bytes, too few for the {length} of its header")
+        refuse_file(f"it holds {size} bytes, too few for the {length} of its header")
     if length > MAX_HEADER:
-        refuse(f"its header takes {length} bytes, above {MAX_HEADER}")
+        refuse_file(f"its header takes {length} bytes, above {MAX_HEADER}")
     file.seek(8)
     text = file.read(length)
     table = parse_json(text)
     if not isinstance(table, dict):
-        refuse("its header is not a JSON object")
+        refuse_file("its header is not a JSON object")
     metadata = table.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or list(metadata) != [KEY] or not isinstance(metadata[KEY], str):
-        refuse("it holds safetensors, but no model of Coterie", OTHER)
-    writer, content = _read_metadata(metadata[KEY], text, newest)
-    return Header(writer, content, _read_places(table, size - 8 - length), text, size)
+    if (
+        not isinstance(metadata, dict)
+        or list(metadata) != [METADATA_KEY]
+        or not isinstance(metadata[METADATA_KEY], str)
+    ):
+        refuse_file("it holds safetensors, but no model of Coterie", OTHER)
+    writer, content = _read_metadata(metadata[METADATA_KEY], text, newest)
+    return ContainerHeader(writer, content, _read_spans(table, size - 8 - length), text, size)
 
 
 def _refuse_other_files(start: bytes) -> None:
     if not start:
-        refuse("it is empty", OTHER)
+        refuse_file("it is empty", OTHER)
     for opening, words in LOOKS:
         if start.startswith(opening):
-            refuse(f"it looks like {words}", OTHER)
+            refuse_file(f"it looks like {words}", OTHER)
     if MARKUP.match(start):
-        refuse("it looks like a web page", OTHER)
+        refuse_file("it looks like a web page", OTHER)
     if len(start) < 10 or start[8:9] != b"{":
-        refuse("it does not begin like a model", OTHER)
+        refuse_file("it does not begin like a model", OTHER)
 
 
 def _read_metadata(inner: str, text: bytes, newest: int) -> tuple[str, dict[str, Any]]:
     found = parse_json(inner.encode("utf-8", "surrogatepass"))
     if not isinstance(found, dict) or not {"sha256", "version", "writer"} <= set(found):
-        refuse("its header lacks the version or the checksum")
+        refuse_file("its header lacks the version or the checksum")
     version, writer = found["version"], found["writer"]
     if type(version) is not int or version < 1 or not isinstance(writer, str):
-        refuse(f"its version is {short(version)}, not a whole number above 0")
+        refuse_file(f"its version is {short(version)}, not a whole number above 0")
     if version > newest:
-        refuse(
+        refuse_file(
             f"it was written by Coterie {short(writer)} in version {short(version)} of the format, and this one reads "
             f"versions up to {newest}",
             "Upgrade: pip install --upgrade coterie.",
         )
     if set(found) != {"sha256", "version", "writer", "content"} or not isinstance(found["content"], dict):
-        refuse("its header has entries that it should not have, or lacks some")
+        refuse_file("its header has entries that it should not have, or lacks some")
     at = text.find(SIGNATURE) + len(SIGNATURE)
     digest = found["sha256"]
     if not isinstance(digest, str) or len(digest) != 64 or text[at : at + 64] != digest.encode("ascii", "replace"):
-        refuse("its checksum is not where it should be")
+        refuse_file("its checksum is not where it should be")
     return writer, found["content"]
 
 
-def _read_places(table: dict[str, Any], n_bytes: int) -> dict[str, Place]:
-    places = {name: _read_place(name, entry) for name, entry in table.items()}
-    places = dict(sorted(places.items(), key=lambda item: (item[1].begin, item[1].end)))
+def _read_spans(table: dict[str, Any], n_bytes: int) -> dict[str, ArrayBytes]:
+    spans = {name: _read_span(name, entry) for name, entry in table.items()}
+    spans = dict(sorted(spans.items(), key=lambda item: (item[1].begin, item[1].end)))
     at = 0
-    for name, place in places.items():
-        if place.begin != at:
-            refuse(f"array {short(name)} begins at byte {place.begin} instead of {at}")
-        at = place.end
+    for name, span in spans.items():
+        if span.begin != at:
+            refuse_file(f"array {short(name)} begins at byte {span.begin} instead of {at}")
+        at = span.end
     if at != n_bytes:
-        refuse(f"its arrays take {short(at)} bytes, but {n_bytes} follow its header")
-    return places
+        refuse_file(f"its arrays take {short(at)} bytes, but {n_bytes} follow its header")
+    return spans
 
 
-def _read_place(name: str, entry: Any) -> Place:
+def _read_span(name: str, entry: Any) -> ArrayBytes:
     label = f"array {short(name)}"
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        refuse(f"{label} is not described by dtype, shape and data_offsets")
+        refuse_file(f"{label} is not described by dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(kind, str) or kind not in DTYPES:
-        refuse(f"{label} is of an unknown type, {short(kind)}")
+    if not isinstance(kind, str) or kind not in STORED_DTYPES:
+        refuse_file(f"{label} is of an unknown type, {short(kind)}")
     if not _is_counts(shape) or len(shape) > MAX_DIMENSIONS:
-        refuse(f"{label} has no possible shape")
+        refuse_file(f"{label} has no possible shape")
     if not _is_counts(offsets) or len(offsets) != 2:
-        refuse(f"{label} has no possible place")
+        refuse_file(f"{label} has no possible place")
     begin, end = offsets
-    item = DTYPES[kind].itemsize
+    item = STORED_DTYPES[kind].itemsize
     # NumPy multiplies the sizes that are not zero even where one is.
     if math.prod(max(size, 1) for size in shape) * item >= 1 << 62 or math.prod(shape) * item != end - begin:
-        refuse(f"{label} does not fill the bytes between its offsets")
-    return Place(DTYPES[kind], tuple(shape), begin, end)
+        refuse_file(f"{label} does not fill the bytes between its offsets")
+    return ArrayBytes(STORED_DTYPES[kind], tuple(shape), begin, end)
 
 
 def _is_counts(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 1 << 62 for value in values)
 
 
-def _as_array(name: str, buffer: np.ndarray, place: Place) -> np.ndarray:
-    if place.dtype.kind == "b" and buffer.max(initial=0) > 1:
-        refuse(f"array {short(name)} holds bytes that are neither true nor false")
-    return buffer.view(place.dtype).reshape(place.shape)
+def _as_array(name: str, buffer: np.ndarray, span: ArrayBytes) -> np.ndarray:
+    if span.dtype.kind == "b" and buffer.max(initial=0) > 1:
+        refuse_file(f"array {short(name)} holds bytes that are neither true nor false")
+    return buffer.view(span.dtype).reshape(span.shape)
 
 
 def parse_json(text: bytes | bytearray, *, max_lists: int = MAX_LISTS) -> Any:
@@ -330,15 +334,15 @@ def parse_json(text: bytes | bytearray, *, max_lists: int = MAX_LISTS) -> Any:
     """
     steps = _steps(text)
     if len(steps) > 2 * max_lists:
-        refuse(f"its text holds more than {max_lists} lists and dicts")
+        refuse_file(f"its text holds more than {max_lists} lists and dicts")
     if steps.cumsum(dtype=np.int32).max(initial=0) > MAX_DEPTH:
-        refuse(f"its text is nested more than {MAX_DEPTH} deep")
+        refuse_file(f"its text is nested more than {MAX_DEPTH} deep")
     try:
         return json.loads(
             text.decode("utf-8"), parse_float=_finite, parse_constant=_finite, object_pairs_hook=_no_repeats
         )
     except (ValueError, RecursionError) as error:
-        refuse(f"its text is not JSON: {str(error).splitlines()[0][:80]}")
+        refuse_file(f"its text is not JSON: {str(error).splitlines()[0][:80]}")
 
 
 def _steps(text: bytes | bytearray) -> np.ndarray:

@@ -15,7 +15,7 @@ from coterie.formats.bundles import write_bundle
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
-BLOCK_BYTES = 32 << 20
+COPIED_BYTES = 32 << 20
 TREES = (".h5", ".hdf5")
 ARRAYS = (".npy", ".npz")  # hold a table as one array, not by its columns
 
@@ -79,7 +79,7 @@ def write_views(
         )
     columns = None if suffix in ARRAYS else getattr(table, "columns", None)
     with open_writer(path) as writer:
-        for start, block in blocks(table, dense=True):
+        for start, block in row_blocks(table, dense=True):
             stop = start + len(block)
             named = {name: block} if columns is None else {str(c): block[:, i] for i, c in enumerate(columns)}
             known = {} if target is None else {"y": np.asarray(target)[start:stop]}
@@ -98,10 +98,10 @@ def is_sparse(table: Any) -> bool:
     return sparse.issparse(table) or bool(getattr(table, "is_sparse", False))
 
 
-def blocks(table: Any, *, dense: bool) -> Iterator[tuple[int, Any]]:
+def row_blocks(table: Any, *, dense: bool) -> Iterator[tuple[int, Any]]:
     """Yield runs of rows with the number of the first."""
     n_rows, width = table.shape
-    step = max(1, BLOCK_BYTES // (8 * width))
+    step = max(1, COPIED_BYTES // (8 * width))
     for start in range(0, n_rows, step):
         block = table[start : min(start + step, n_rows)]
         if sparse.issparse(block):
@@ -110,7 +110,7 @@ def blocks(table: Any, *, dense: bool) -> Iterator[tuple[int, Any]]:
             yield start, np.asarray(block)
 
 
-def whole(table: Any, dense: bool) -> Any:
+def in_memory(table: Any, dense: bool) -> Any:
     """Return a table, read whole."""
     found = table[:]
     if sparse.issparse(found):
@@ -120,7 +120,7 @@ def whole(table: Any, dense: bool) -> Any:
 
 def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) -> None:
     """Write a bundle, or a lone sparse matrix as SciPy does."""
-    found = {name: whole(table, dense) for name, table in views.items()}
+    found = {name: in_memory(table, dense) for name, table in views.items()}
     if len(found) > 1 or target is not None:
         write_bundle(path, found, None if target is None else np.unique(target, return_inverse=True)[1])
         return
@@ -141,7 +141,7 @@ def write_tree(
                 write_csr(root.create_group(name), table, tell)
                 continue
             array = None
-            for start, block in blocks(table, dense=True):
+            for start, block in row_blocks(table, dense=True):
                 if array is None:
                     array = root.create_dataset(
                         name, table.shape, block.dtype, chunks=(min(len(block), 4096), table.shape[1])
@@ -159,7 +159,7 @@ def write_csr(group: Any, table: Any, tell: Callable[[int], None]) -> None:
     group.attrs["encoding-type"], group.attrs["encoding-version"] = "csr_matrix", "0.1.0"
     group.attrs["shape"] = np.array(table.shape, dtype=np.int64)
     pointers = [np.zeros(1, dtype=np.int64)]
-    for start, block in blocks(table, dense=False):
+    for start, block in row_blocks(table, dense=False):
         for name, values in {"data": block.data, "indices": block.indices.astype(np.int64)}.items():
             if name not in group:
                 group.create_dataset(name, (0,), values.dtype, maxshape=(None,), chunks=True)

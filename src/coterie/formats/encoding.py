@@ -17,11 +17,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.container import DTYPES, parse_json, refuse, short
+from coterie.formats.container import STORED_DTYPES, parse_json, refuse_file, short
+from coterie.formats.stores import build_csr
 
-Classes = Mapping[str, type]  # the dataclasses that a file may hold, by name
+KnownClasses = Mapping[str, type]  # the dataclasses that a file may hold, by name
 
-NAMES = {dtype.name: dtype for dtype in DTYPES.values()}
+DTYPE_NAMES = {dtype.name: dtype for dtype in STORED_DTYPES.values()}
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 TIMES = {f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in UNITS}
 MAX_INT = 1 << 64
@@ -39,14 +40,14 @@ class Encoder:
     ({'array': ['table']}, ['table'])
     """
 
-    def __init__(self, classes: Classes) -> None:
+    def __init__(self, classes: KnownClasses) -> None:
         self.classes = classes
         self.arrays: dict[str, np.ndarray] = {}
 
     def __call__(self, value: Any, path: str) -> Any:
         """Return a value as JSON; ``path`` names it in errors, and its arrays in the file."""
         match value:
-            case np.generic() if value.dtype.name in NAMES:
+            case np.generic() if value.dtype.name in DTYPE_NAMES:
                 return {"scalar": [value.dtype.name, self(value.item(), path)]}
             case None | bool():
                 return value
@@ -66,9 +67,9 @@ class Encoder:
                 return {"dict": [self._each(pair, f"{path}.{i}") for i, pair in enumerate(value.items())]}
             case np.ndarray():
                 return self._array(value, path)
-            case np.dtype() if value.name in NAMES:
+            case np.dtype() if value.name in DTYPE_NAMES:
                 return {"dtype": value.name}
-            case type() if issubclass(value, np.generic) and np.dtype(value).name in NAMES:
+            case type() if issubclass(value, np.generic) and np.dtype(value).name in DTYPE_NAMES:
                 return {"dtype": np.dtype(value).name}
         if sparse.issparse(value) and value.format == "csr":
             parts = {part: getattr(value, part) for part in ("data", "indices", "indptr")}
@@ -97,7 +98,7 @@ class Encoder:
             return {"unicode": [self._keep(letters.reshape(*array.shape, -1), path)]}
         if array.dtype.name in TIMES:
             return {"time": [self._keep(array.astype("<i8"), path), array.dtype.name]}
-        if array.dtype.name not in NAMES:
+        if array.dtype.name not in DTYPE_NAMES:
             raise TypeError(f"{path} is an array of {array.dtype}, which a model file cannot hold. Convert it first.")
         # A product of the same numbers in another order of memory may round otherwise.
         axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -106,14 +107,14 @@ class Encoder:
         return {"array": [self._keep(array.transpose(axes), path), axes]}
 
     def _keep(self, array: np.ndarray, path: str) -> str:
-        self.arrays[path] = np.asarray(array, dtype=NAMES[array.dtype.name], order="C")
+        self.arrays[path] = np.asarray(array, dtype=DTYPE_NAMES[array.dtype.name], order="C")
         return path
 
 
 class Decoder:
     """Turns JSON and arrays back into values, and refuses what the encoder would not have written."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], classes: Classes) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> None:
         self.arrays = arrays
         self.classes = classes
         self.unused = set(arrays)
@@ -137,37 +138,41 @@ class Decoder:
         if node is None or isinstance(node, bool | str | float):
             return node
         if isinstance(node, int):
-            return node if -MAX_INT < node < MAX_INT else refuse("it holds a whole number of more than 64 bits")
+            return node if -MAX_INT < node < MAX_INT else refuse_file("it holds a whole number of more than 64 bits")
         if isinstance(node, list):
             return self._list(node)
         (tag,) = node if len(node) == 1 else ("",)
         if tag not in self.readers:
-            refuse(f"it holds a value of an unknown kind, {short(tag)}")
+            refuse_file(f"it holds a value of an unknown kind, {short(tag)}")
         return self.readers[tag](node[tag])
 
     def _list(self, node: Any) -> list[Any]:
         if not isinstance(node, list):
-            refuse(f"it holds {short(node)} where a list should be")
+            refuse_file(f"it holds {short(node)} where a list should be")
         return [self(item) for item in node]
 
     def _slice(self, node: Any) -> slice:
         bounds = self._list(expect_list(node, 3))
         if not all(conforms(bound, int | None) for bound in bounds):
-            refuse("it holds a slice between other things than whole numbers")
+            refuse_file("it holds a slice between other things than whole numbers")
         return slice(*bounds)
 
     def _float(self, node: Any) -> float:
-        return float(node) if node in ("nan", "inf", "-inf") else refuse(f"it holds {short(node)} for a number")
+        return float(node) if node in ("nan", "inf", "-inf") else refuse_file(f"it holds {short(node)} for a number")
 
     def _dtype(self, node: Any) -> np.dtype:
-        return NAMES[node] if isinstance(node, str) and node in NAMES else refuse(f"it holds type {short(node)}")
+        return (
+            DTYPE_NAMES[node]
+            if isinstance(node, str) and node in DTYPE_NAMES
+            else refuse_file(f"it holds type {short(node)}")
+        )
 
     def _scalar(self, node: Any) -> Any:
         name, value = expect_list(node, 2)
         dtype, value = self._dtype(name), self(value)
         fits = isinstance(value, bool) if dtype.kind == "b" else conforms(value, float if dtype.kind == "f" else int)
         if not fits or (dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max):
-            refuse(f"it holds {short(value)} for a number of type {dtype}")
+            refuse_file(f"it holds {short(value)} for a number of type {dtype}")
         with np.errstate(over="ignore"):
             return dtype.type(value)
 
@@ -176,13 +181,13 @@ class Decoder:
         for pair in self._list(node):
             key, value = expect_list(pair, 2)
             if not isinstance(key, str | int | float | None) or key in found:
-                refuse("it holds a dict with a key that comes twice, or cannot be one")
+                refuse_file("it holds a dict with a key that comes twice, or cannot be one")
             found[key] = value
         return found
 
     def _take(self, name: Any) -> np.ndarray:
         if not isinstance(name, str) or name not in self.unused:
-            refuse(f"it lacks array {short(name)}, or uses it twice")
+            refuse_file(f"it lacks array {short(name)}, or uses it twice")
         self.unused.remove(name)
         return self.arrays[name]
 
@@ -192,70 +197,67 @@ class Decoder:
         if not axes:
             return array
         if len(axes) != 1 or not isinstance(axes[0], list) or not is_order(axes[0], array.ndim):
-            refuse(f"array {short(name)} has no possible order of axes")
+            refuse_file(f"array {short(name)} has no possible order of axes")
         return array.transpose(np.argsort(axes[0]))
 
     def _unicode(self, node: Any) -> np.ndarray:
         (name,) = expect_list(node, 1)
         letters = self._take(name)
         if letters.dtype != np.uint32 or not letters.ndim or not letters.shape[-1] or letters.max(initial=0) > 0x10FFFF:
-            refuse(f"array {short(name)} does not hold letters")
+            refuse_file(f"array {short(name)} does not hold letters")
         return letters.view(f"<U{letters.shape[-1]}")[..., 0]
 
     def _time(self, node: Any) -> np.ndarray:
         name, unit = expect_list(node, 2)
         numbers = self._take(name)
         if numbers.dtype != np.int64 or not isinstance(unit, str) or unit not in TIMES:
-            refuse(f"array {short(name)} does not hold times")
+            refuse_file(f"array {short(name)} does not hold times")
         return numbers.view(unit)
 
     def _objects(self, node: Any) -> np.ndarray:
         name, shape = expect_list(node, 2)
         letters = self._take(name)
         if letters.dtype != np.uint8 or letters.ndim != 1:
-            refuse(f"array {short(name)} does not hold a text")
+            refuse_file(f"array {short(name)} does not hold a text")
         items = Decoder({}, {})(parse_json(letters.tobytes(), max_lists=10 + len(letters) // 6))
         if not isinstance(items, list) or not is_shape(shape) or math.prod(shape) != len(items):
-            refuse(f"array {short(name)} does not hold as many items as its shape says")
+            refuse_file(f"array {short(name)} does not hold as many items as its shape says")
         return np.fromiter(items, dtype=object, count=len(items)).reshape(shape)
 
     def _csr(self, node: Any) -> sparse.csr_array:
         *parts, shape = expect_list(node, 4)
         data, indices, indptr = (self(part) for part in parts)
-        if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr)):
-            refuse("a sparse table is not made of three vectors")
-        if not is_shape(shape) or len(shape) != 2 or data.dtype.kind not in "biuf":
-            refuse("a sparse table has no possible shape or type")
-        if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
-            refuse("a sparse table's indices are not whole numbers")
-        if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(data) or len(indices) != len(data):
-            refuse("a sparse table's parts do not fit together")
-        if (indptr[1:] < indptr[:-1]).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
-            refuse("a sparse table's indices point outside of it")
-        return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+        if not all(isinstance(part, np.ndarray) for part in (data, indices, indptr)):
+            refuse_file("a sparse table is not made of three vectors")
+        if not is_shape(shape) or len(shape) != 2 or not indices.dtype == indptr.dtype in (np.int32, np.int64):
+            refuse_file("a sparse table has no possible shape or type")
+        try:
+            return build_csr(data, indices, indptr, tuple(shape))
+        except ValueError as error:
+            refuse_file(f"a sparse table in it is broken ({str(error).rstrip('.')})")
 
     def _object(self, node: Any) -> Any:
         name, parts = expect_list(node, 2)
         if not isinstance(name, str) or name not in self.classes:
-            refuse(f"it holds an object of an unknown class, {short(name)}")
+            refuse_file(f"it holds an object of an unknown class, {short(name)}")
         cls = self.classes[name]
         known = {field.name: field.default is MISSING for field in fields(cls) if field.init}
         # What was added to a class later has a default, so that older files can go without.
         needed = {part for part, is_needed in known.items() if is_needed}
         if not isinstance(parts, dict) or not needed <= set(parts) <= set(known):
-            refuse(f"a {name} in it has other parts than {', '.join(known) or 'none'}")
+            refuse_file(f"a {name} in it has other parts than {', '.join(known) or 'none'}")
         values = {part: self(node) for part, node in parts.items()}
         hints = get_type_hints(cls)
         for part, value in values.items():
             if not conforms(value, hints[part]):
-                refuse(f"{name}.{part} in it is of the wrong type")
+                refuse_file(f"{name}.{part} in it is of the wrong type")
         return cls(**values)
 
 
 class Outliner(Decoder):
     """Reads values without their arrays, which become a few words each."""
 
-    def __init__(self, classes: Classes) -> None:
+    def __init__(self, classes: KnownClasses) -> None:
         super().__init__({}, classes)
         self.readers.update(dict.fromkeys(("array", "unicode", "time", "objects"), lambda node: "(array)"))
         self.readers["csr"] = lambda node: "(sparse table)"
@@ -264,7 +266,7 @@ class Outliner(Decoder):
 def expect_list(node: Any, length: int | None = None) -> list[Any]:
     """Return a node that must be a list, of a given length or of any but zero."""
     if not isinstance(node, list) or (len(node) != length if length is not None else not node):
-        refuse(f"it holds {short(node)} where {length or 'some'} values should be")
+        refuse_file(f"it holds {short(node)} where {length or 'some'} values should be")
     return node
 
 

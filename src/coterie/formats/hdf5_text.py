@@ -1,15 +1,13 @@
 """A look at where an HDF5 file says that its text is, before the library follows it there.
 
-Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the place of
+Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the offset of
 a heap, and the number of an object in it. The library takes the memory that a length asks for before it looks into the
 heap, and so a damaged file of some kilobytes takes gigabytes. Nothing of h5py shows the references: those of an array
 are found through the layout of its storage, and those of an attribute in the header of the object that has it, which is
 a run of messages, each a kind, a size and a body. Attributes that are stored away from the header, as is done where an
 object has many, are left to the library.
 
-Why this is not left to a child process that opens the file first (benchmarks/fuzz.py, --checks none and --checks
-probe): of 300 damaged .h5mu files one takes 2 GiB without this module, and takes them with such a probe too: text that
-the probe does not read is read later.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ MAX_BLOCKS = 1000  # of one header
 
 
 def check_text(array: Any) -> None:
-    """Raise a ValueError where an array's references to text lead astray."""
+    """Raise a ValueError where an array's references to text are wrong."""
     if not is_text(array.dtype) or array.shape is None:
         return
     with map_file(Path(array.file.filename)) as content:
@@ -41,7 +39,7 @@ def check_text(array: Any) -> None:
 
 
 def check_attribute(node: Any, name: str) -> None:
-    """Raise a ValueError where an attribute's references to text lead astray."""
+    """Raise a ValueError where an attribute's references to text are wrong."""
     if name not in node.attrs:
         return
     attribute = node.attrs.get_id(name)
@@ -65,10 +63,10 @@ def is_text(dtype: np.dtype) -> bool:
 
 
 def start_of(node: Any) -> int:
-    """Return the byte that places in the file are counted from."""
+    """Return the byte that offsets in the file are counted from."""
     plan = node.file.id.get_create_plist()
     if plan.get_sizes() != (8, 8):
-        raise ValueError(f"places in it are numbers of {plan.get_sizes()[0]} bytes, and 8 are usual")
+        raise ValueError(f"offsets in it are numbers of {plan.get_sizes()[0]} bytes, and 8 are usual")
     return plan.get_userblock()
 
 
@@ -106,8 +104,8 @@ def references_of(array: Any, content: mmap.mmap) -> np.ndarray:
         return as_references(body[4:], array.size)  # after version, class and size
     if not array.id.get_storage_size():  # nothing was written to it
         return np.empty(0, dtype=REFERENCE)
-    place = array.id.get_offset()
-    return as_references(content[place : place + array.size * REFERENCE.itemsize], array.size)
+    offset = array.id.get_offset()
+    return as_references(content[offset : offset + array.size * REFERENCE.itemsize], array.size)
 
 
 def as_references(values: bytes, count: int) -> np.ndarray:
@@ -130,11 +128,11 @@ def references_in_chunks(array: Any, content: mmap.mmap) -> np.ndarray:
         used = [one for i, one in enumerate(filters) if not chunk.filter_mask >> i & 1]
         inside = zip(array.chunks, array.shape, chunk.chunk_offset, strict=True)
         part = tuple(slice(min(side, whole - first)) for side, whole, first in inside)
-        found.append(unpacked(packed, array.chunks, used)[part].ravel())
+        found.append(unpack_references(packed, array.chunks, used)[part].ravel())
     return np.concatenate(found)
 
 
-def unpacked(packed: bytes, shape: tuple[int, ...], filters: list[Any]) -> np.ndarray:
+def unpack_references(packed: bytes, shape: tuple[int, ...], filters: list[Any]) -> np.ndarray:
     """Return the references of one chunk: HDF5 unpacks it, in memory, as an array of plain bytes."""
     h5py = package("h5py", "Reading HDF5")
     plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -169,11 +167,11 @@ def messages(node: Any, content: mmap.mmap) -> Iterator[tuple[int, bytes]]:
     for begin, size in blocks:  # which grow meanwhile
         if begin + size > len(content) or len(blocks) > MAX_BLOCKS:
             raise ValueError(f"a header at byte {begin:,} ends after the file")
-        place, end = begin, begin + size
-        while end - place >= head.size:
-            kind, length, *_ = head.unpack_from(content, place)
-            body = content[place + head.size : place + head.size + length]
-            place += head.size + length
+        offset, end = begin, begin + size
+        while end - offset >= head.size:
+            kind, length, *_ = head.unpack_from(content, offset)
+            body = content[offset + head.size : offset + head.size + length]
+            offset += head.size + length
             if kind == CONTINUATION:
                 begin, size = struct.unpack_from("<QQ", body)
                 # New blocks are between a mark and a checksum of four bytes each.

@@ -38,7 +38,7 @@ def write_variables(path: str, out: BinaryIO) -> None:
 
 def flattened(key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
     """Yield key, kind and value of a variable and of what is in it: ``data/X/0`` is a cell of a field of a struct."""
-    kind = kind_of(value)
+    kind = variable_kind(value)
     if kind == "struct" and value.size == 1:
         for name in value.dtype.names:
             yield from flattened(f"{key}/{name}", value.flat[0][name])
@@ -49,7 +49,7 @@ def flattened(key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
             yield from flattened(f"{key}/{number}", cell)
 
 
-def kind_of(value: Any) -> str:
+def variable_kind(value: Any) -> str:
     """Return what a variable holds; objects, functions and what SciPy cannot read are "other"."""
     if sparse.issparse(value):
         return "sparse"

@@ -20,14 +20,14 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats import tree_files
-from coterie.formats.checks import check_dtype, check_shape, listed, place
+from coterie.formats.checks import address, check_dtype, check_shape, listed
 from coterie.formats.errors import FormatError
 from coterie.formats.isolated import read_isolated
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.matlab_child import LENGTH_BYTES
 from coterie.formats.registry import Request
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
-from coterie.formats.unpacking import ROW_BYTES, check_ratio
+from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio
 
 NUMERIC = {
     "numbers",
@@ -75,7 +75,7 @@ class Stored:
     arrays: tuple[np.ndarray, ...]  # its values, mapped; data, indices and indptr of a sparse one, by rows
 
 
-STRUCT = Stored("struct", (), ())  # is listed by its fields
+EMPTY_STRUCT = Stored("struct", (), ())  # is listed by its fields
 
 
 @lru_cache(maxsize=1)  # the variables of a file are asked for one after the other
@@ -106,7 +106,7 @@ def read_variables(path: Path) -> dict[str, Stored]:
     return read_variables_of(path, about.st_size, about.st_mtime_ns)
 
 
-def read_array(path: Path, key: str, turn: bool = False) -> np.ndarray:
+def mapped_array(path: Path, key: str, turn: bool = False) -> np.ndarray:
     """Return numbers or text, mapped; transposed where columns are samples."""
     values = read_variables(path)[key].arrays[0]
     return values.T if turn else values
@@ -125,17 +125,17 @@ def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
     """Return a store of a variable or a cell."""
     found = read_variables(path)
     key = name if cell is None else f"{name}/{cell}"
-    one, turn = found.get(key, STRUCT), False
+    one, turn = found.get(key, EMPTY_STRUCT), False
     if one.kind not in ("numbers", "sparse", "text"):
         raise FormatError(f"{where} holds cells, a struct or an object, not numbers. Name what is in it.")
     if cell is not None:
-        cells = [found.get(f"{name}/{i}", STRUCT) for i in range(math.prod(found[name].shape))]
+        cells = [found.get(f"{name}/{i}", EMPTY_STRUCT) for i in range(math.prod(found[name].shape))]
         turn = columns_are_samples([one.shape for one in cells])
     shape = check_shape(one.shape[::-1] if turn else one.shape, where)
     dtype = check_dtype(one.arrays[0].dtype, where)
     if one.kind == "sparse":
         return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(read_csr_parts, path, key, turn))
-    return ArrayStore(where=where, shape=shape, dtype=dtype, array=Lazy(read_array, path, key, turn))
+    return ArrayStore(where=where, shape=shape, dtype=dtype, array=Lazy(mapped_array, path, key, turn))
 
 
 def columns_are_samples(shapes: list[tuple[int, ...]]) -> bool:
@@ -155,7 +155,7 @@ def class_of(node: Any) -> str:
     return kind.decode() if isinstance(kind, bytes) else str(kind)
 
 
-def shape_of(node: Any) -> tuple[int, ...]:
+def matlab_shape(node: Any) -> tuple[int, ...]:
     """Return a variable's shape as MATLAB shows it."""
     if class_of(node) == "sparse":
         return int(tree_files.attribute(node, "MATLAB_sparse")), node["jc"].shape[0] - 1
@@ -169,14 +169,14 @@ def variables_73(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     for name, node in list(nodes.items()):
         if class_of(node) == "struct" and not tree_files.is_array(node):
             nodes.update({f"{name}/{field}": child for field, child in nodes.pop(name).items()})
-    return {name: (shape_of(node), class_of(node)) for name, node in nodes.items()}
+    return {name: (matlab_shape(node), class_of(node)) for name, node in nodes.items()}
 
 
 def cells_73(path: Path, name: str) -> list[Any]:
     """Return the cells of a cell array, in MATLAB's order."""
     node = tree_files.node_at(path, name)
     # Dimensions are stored in reverse, so the stored order is MATLAB's own.
-    return [node.file[reference] for reference in tree_files.whole(node, place(path, name)).ravel()]
+    return [node.file[reference] for reference in tree_files.read_whole(node, address(path, name)).ravel()]
 
 
 def csr_parts_73(path: Path, key: str, shape: tuple[int, int], turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -194,18 +194,20 @@ def store_73(path: Path, name: str, cell: int | None, where: str) -> Store:
     node, turn = tree_files.node_at(path, name), False
     if cell is not None:
         cells = cells_73(path, name)
-        node, turn = cells[cell], columns_are_samples([shape_of(one) for one in cells])
+        node, turn = cells[cell], columns_are_samples([matlab_shape(one) for one in cells])
     if "MATLAB_empty" in node.attrs:
         raise FormatError(f"{where} has no rows. Leave it out.")
     if class_of(node) not in NUMERIC:
         raise FormatError(f"{where} holds values of class {class_of(node) or 'unknown'}. Encode them as numbers first.")
     if class_of(node) != "sparse":
         return tree_files.node_store(path, node.name, where, transposed=not turn)
-    shape = shape_of(node)
+    shape = matlab_shape(node)
     shape = check_shape(shape[::-1] if turn else shape, where)
     for part in node.values():
         tree_files.check_stored(part, where)
-    check_ratio(ROW_BYTES * shape[0], 8 * node["jc"].shape[0] + 8 * (node["ir"].shape[0] if "ir" in node else 0), where)
+    check_ratio(
+        SPARSE_ROW_BYTES * shape[0], 8 * node["jc"].shape[0] + 8 * (node["ir"].shape[0] if "ir" in node else 0), where
+    )
     dtype = check_dtype(np.dtype(node["data"].dtype) if "data" in node else np.dtype(np.float64), where)
     return CSRStore(where=where, shape=shape, dtype=dtype, parts=Lazy(csr_parts_73, path, node.name, shape, turn))
 
@@ -242,7 +244,7 @@ def list_tables(path: Path) -> tuple[str, ...]:
         name = cells[0]
         count = math.prod(found[name][0])
         if count > MAX_CELLS:
-            raise FormatError(f"{place(path, name)} claims {count:,} cells. Choose one: {path}::{name}/0.")
+            raise FormatError(f"{address(path, name)} claims {count:,} cells. Choose one: {path}::{name}/0.")
         return tuple(f"{name}/{i}" for i in range(count))
     wide = tuple(name for name, (shape, kind) in found.items() if kind in NUMERIC and min(shape, default=0) > 1)
     return wide if len(wide) > 1 else ()
@@ -258,12 +260,12 @@ def open_store(path: Path, request: Request) -> Store:
     shape, kind = found[name]
     if kind == "cell" and cell is None:
         raise FormatError(
-            f"{place(path, name)} is a cell array of {math.prod(shape)}. Choose a cell: {path}::{name}/0."
+            f"{address(path, name)} is a cell array of {math.prod(shape)}. Choose a cell: {path}::{name}/0."
         )
     if cell is not None and (kind != "cell" or cell >= math.prod(shape)):
         has = f"{math.prod(shape)} cells, counted from 0" if kind == "cell" else "no cells"
         raise FormatError(f"{path} has no {key!r}: {name!r} has {has}.")
-    return (store_73 if is_hdf5(path) else store_5)(path, name, cell, place(path, key))
+    return (store_73 if is_hdf5(path) else store_5)(path, name, cell, address(path, key))
 
 
 def only_table(path: Path, found: dict[str, tuple[tuple[int, ...], str]]) -> str:
@@ -282,9 +284,9 @@ def read_labels(path: Path, request: Request) -> Target:
     name = find_labels(path, tuple(variables(path)), request.key)
     if is_hdf5(path):
         node = tree_files.node_at(path, name)
-        tree_files.check_stored(node, place(path, name))
+        tree_files.check_stored(node, address(path, name))
         return Target(np.asarray(node[:]))
     found = read_variables(path)[name]
     if found.kind not in ("numbers", "text"):
-        raise FormatError(f"{place(path, name)} is not one label per row: it holds {found.kind}.")
+        raise FormatError(f"{address(path, name)} is not one label per row: it holds {found.kind}.")
     return Target(np.array(found.arrays[0]))

@@ -12,19 +12,19 @@ from typing import Any, BinaryIO
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.checks import check_dtype, check_shape, listed, place
+from coterie.formats.checks import address, check_dtype, check_shape, listed
 from coterie.formats.errors import FormatError
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.registry import Request, refuse_key
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version
-from coterie.formats.unpacking import ROW_BYTES, check_ratio, unpack
+from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
 CSR_KEYS = ("data", "indices", "indptr", "shape")
 
 
 @dataclass(frozen=True)
-class Header:
+class NpyHeader:
     """What the first bytes of an ``.npy`` file say."""
 
     shape: tuple[int, ...]
@@ -41,12 +41,12 @@ class Header:
         return self.offset + count * self.dtype.itemsize
 
 
-def read_header(file: BinaryIO, size: int, where: str) -> Header:
+def read_npy_header(file: BinaryIO, size: int, where: str) -> NpyHeader:
     """Return the header of an array of ``size`` bytes; refuse one that asks for more or fewer values than there are."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
-    header = Header(shape, fortran, dtype, file.tell())
+    header = NpyHeader(shape, fortran, dtype, file.tell())
     if dtype.hasobject:
         check_dtype(np.dtype(object), where)
     if min(shape, default=0) < 0 or header.size != size:
@@ -57,7 +57,7 @@ def read_header(file: BinaryIO, size: int, where: str) -> Header:
     return header
 
 
-def map_array(buffer: Any, header: Header, start: int = 0) -> np.ndarray:
+def map_array(buffer: Any, header: NpyHeader, start: int = 0) -> np.ndarray:
     """Return the array of a header over a buffer in which its file begins at ``start``."""
     return np.ndarray(header.shape, header.dtype, buffer, start + header.offset, order="F" if header.fortran else "C")
 
@@ -65,10 +65,10 @@ def map_array(buffer: Any, header: Header, start: int = 0) -> np.ndarray:
 # -- npy --------------------------------------------------------------------------------------------------------
 
 
-def npy_header(path: Path) -> Header:
+def npy_header(path: Path) -> NpyHeader:
     """Return the header of a file."""
     with open(path, "rb") as file:
-        return read_header(file, path.stat().st_size, str(path))
+        return read_npy_header(file, path.stat().st_size, str(path))
 
 
 def map_npy(path: Path) -> np.ndarray:
@@ -92,15 +92,15 @@ def member(path: Path, key: str) -> zipfile.ZipInfo:
     if key not in found:
         raise FormatError(f"{path} has no array {key!r} (there: {listed(found)}).")
     info = found[key]
-    check_ratio(info.file_size, info.compress_size, place(path, key))
+    check_ratio(info.file_size, info.compress_size, address(path, key))
     return info
 
 
-def member_header(path: Path, key: str) -> Header:
+def member_header(path: Path, key: str) -> NpyHeader:
     """Return the header of one array of an archive."""
     info = member(path, key)
     with zipfile.ZipFile(path) as archive, archive.open(info) as file:
-        return read_header(file, info.file_size, place(path, key))  # type: ignore[arg-type]
+        return read_npy_header(file, info.file_size, address(path, key))  # type: ignore[arg-type]
 
 
 def member_start(path: Path, info: zipfile.ZipInfo) -> int | None:
@@ -122,7 +122,7 @@ def map_member(path: Path, key: str) -> np.ndarray:
     if begin is not None:
         return map_array(np.memmap(path, np.uint8, "r"), header, begin)
     with zipfile.ZipFile(path) as archive, archive.open(info) as file:
-        return map_array(unpack(file, info.compress_size, place(path, key)), header)  # type: ignore[arg-type]
+        return map_array(unpack(file, info.compress_size, address(path, key)), header)  # type: ignore[arg-type]
 
 
 def read_member(path: Path, key: str) -> np.ndarray:
@@ -192,9 +192,9 @@ def open_store(path: Path, request: Request) -> Store:
         refuse_key(path, key)
         return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
     found = members(path)
-    where = place(path, key)
+    where = address(path, key)
     if key is None and set(found) >= SPARSE_KEYS:
-        return sparse_store(path)
+        return scipy_store(path)
     if key is None:
         key = next(iter(found))
     if "view_names" in found and key not in found:
@@ -208,7 +208,7 @@ def open_store(path: Path, request: Request) -> Store:
     return array_store(path, where, member_header(path, key), begin, Lazy(map_member, path, key))
 
 
-def array_store(path: Path, where: str, header: Header, begin: int | None, array: Lazy[np.ndarray]) -> Store:
+def array_store(path: Path, where: str, header: NpyHeader, begin: int | None, array: Lazy[np.ndarray]) -> Store:
     """Return a store of an array that begins at a byte of the file; None: it is compressed."""
     shape, dtype = check_shape(header.shape, where), check_dtype(header.dtype, where)
     if begin is None or (header.fortran and min(shape) > 1):
@@ -233,13 +233,13 @@ def csr_store(path: Path, where: str, keys: list[str]) -> Store:
     return CSRStore(where=where, shape=shape, dtype=check_dtype(data.dtype, where), parts=parts)
 
 
-def sparse_store(path: Path) -> Store:
+def scipy_store(path: Path) -> Store:
     """Return a store of what ``scipy.sparse.save_npz`` wrote."""
     if str(read_member(path, "format").astype(np.str_)) == "csr":
         return csr_store(path, str(path), list(CSR_KEYS))
     headers = {key: member_header(path, key) for key in members(path)}  # nothing is larger than it says
     shape = check_shape(read_member(path, "shape").ravel().tolist(), str(path))
-    check_ratio(ROW_BYTES * shape[0], path.stat().st_size, path)
+    check_ratio(SPARSE_ROW_BYTES * shape[0], path.stat().st_size, path)
     return CSRStore(
         where=str(path),
         shape=shape,

@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from coterie.formats.checks import listed, place
-from coterie.formats.columns import Columns, choose_columns
+from coterie.formats.checks import address, listed
+from coterie.formats.columns import ColumnChoice, choose_columns
 from coterie.formats.errors import FormatError, blaming
 from coterie.formats.labels import Target, as_labels
-from coterie.formats.registry import Request, Source, check_file, family_of, files_of, stem
+from coterie.formats.registry import Paths, Request, check_first_bytes, family_of, files_of, stem
 from coterie.formats.specs import Spec, name_of_key, names_of_keys, parse_spec
 from coterie.formats.stores import Lazy, StackStore, Store
 from coterie.formats.tables import FileTable
 
 
 def open_table(
-    path: Source,
+    path: Paths,
     *,
     key: str | None = None,
-    columns: Columns = None,
+    columns: ColumnChoice = None,
     id_column: str | int | None = None,
     header: bool | None = None,
     name: str | None = None,
@@ -85,7 +85,7 @@ def open_table(
     files = files_of(path)
     stores = [open_store(file, Request(key, columns, id_column, header)) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
-    store = stores[0] if len(stores) == 1 else stack(stores, owner)
+    store = stores[0] if len(stores) == 1 else stack_stores(stores, owner)
     chosen = (
         None if family_of(files[0]).has_columns else choose_columns(columns, store.columns, store.shape[1], store.where)
     )
@@ -250,8 +250,8 @@ def one_target(parts: list[Target], where: str) -> Target:
 def read_values(path: Path, request: Request) -> Target:
     """Return one column of one file, as it is stored."""
     family = family_of(path)
-    check_file(path, family)
-    with blaming(place(path, request.key)):
+    check_first_bytes(path, family)
+    with blaming(address(path, request.key)):
         found = family.reader().read_labels(path, request)
     return Target(np.asarray(found.labels), found.ids)
 
@@ -266,14 +266,14 @@ def as_values(values: np.ndarray, where: str) -> np.ndarray:
 def read_labels(path: Path, request: Request) -> Target:
     """Return the labels of one file."""
     found = read_values(path, request)
-    return Target(as_labels(found.labels, place(path, request.key)), found.ids)
+    return Target(as_labels(found.labels, address(path, request.key)), found.ids)
 
 
 def open_spec(spec: Spec, request: Request) -> list[FileTable]:
     """Open a view as it is written, or all views of a file that holds several."""
     first = files_of(spec.path)[0]
     family = family_of(first)
-    check_file(first, family)
+    check_first_bytes(first, family)
     options: dict[str, Any] = {"header": request.header}
     if family.has_columns:
         options["id_column"] = request.id_column
@@ -295,7 +295,7 @@ def open_spec(spec: Spec, request: Request) -> list[FileTable]:
 def open_store(path: Path, request: Request) -> Store:
     """Open one file."""
     family = family_of(path)
-    check_file(path, family)
+    check_first_bytes(path, family)
     reader = family.reader()
     if family.has_columns:
         with blaming(path):
@@ -304,7 +304,7 @@ def open_store(path: Path, request: Request) -> Store:
         raise FormatError(
             f"{path} has no column of ids {request.id_column!r}: only text, parquet and Arrow files have columns."
         )
-    with blaming(place(path, request.key)):
+    with blaming(address(path, request.key)):
         if request.key is None:
             keys = reader.list_tables(path)
             if len(keys) > 1:
@@ -313,7 +313,7 @@ def open_store(path: Path, request: Request) -> Store:
         return reader.open_store(path, request)
 
 
-def stack(stores: Sequence[Store], owner: str) -> Store:
+def stack_stores(stores: Sequence[Store], owner: str) -> Store:
     """Return the rows of several files as one table; refuse a file that is not like the first."""
     first = stores[0]
     for store in stores[1:]:
@@ -326,8 +326,8 @@ def stack(stores: Sequence[Store], owner: str) -> Store:
         ):
             if ours != theirs:
                 raise FormatError(
-                    f"{store.where} differs from {first.where} in {what}: {short(ours, theirs)} where that has "
-                    f"{short(theirs, ours)}. All files of a table must be alike."
+                    f"{store.where} differs from {first.where} in {what}: {difference(ours, theirs)} where that has "
+                    f"{difference(theirs, ours)}. All files of a table must be alike."
                 )
     lengths = [store.shape[0] for store in stores]
     return StackStore(
@@ -341,7 +341,7 @@ def stack(stores: Sequence[Store], owner: str) -> Store:
     )
 
 
-def short(ours: Any, theirs: Any) -> str:
+def difference(ours: Any, theirs: Any) -> str:
     """Return the part of one description in which it differs from another."""
     if isinstance(ours, str) and isinstance(theirs, str):
         ours, theirs = ours.split(", "), theirs.split(", ")

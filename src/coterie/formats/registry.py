@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 from coterie.files import expand_home
-from coterie.formats.columns import Columns
+from coterie.formats.columns import ColumnChoice
 from coterie.formats.errors import FormatError
 from coterie.formats.labels import Target
 from coterie.formats.stores import Store
 
-Source: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
+Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
 
 TEXT = frozenset({"text"})
 
@@ -27,7 +27,7 @@ class Request:
     """What is asked of a file."""
 
     key: str | None = None  # which of its tables
-    columns: Columns = None  # None: all of them
+    columns: ColumnChoice = None  # None: all of them
     id_column: str | int | None = None
     header: bool | None = None  # whether the first line of a text holds names; None: find out
 
@@ -74,7 +74,7 @@ FAMILIES = (
     Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"})),
 )
 
-MAGIC = {
+FIRST_BYTES = {
     b"\x93NUMPY": ".npy",
     b"PK\x03\x04": ".npz",
     b"PK\x05\x06": ".npz",
@@ -91,7 +91,7 @@ ZARR = ("zarr.json", ".zarray", ".zgroup")
 # -- files ------------------------------------------------------------------------------------------------------
 
 
-def files_of(source: Source) -> list[Path]:
+def files_of(source: Paths) -> list[Path]:
     """Return the files of a path: itself, or a folder's in natural order."""
     if not isinstance(source, str | PathLike):
         files = [file for path in source for file in files_of(path)]
@@ -148,7 +148,7 @@ def looks_like(path: Path) -> str | None:
     """Return the format that a file's first bytes are those of; "text" where they are nothing known."""
     with open(path, "rb") as file:
         head = file.read(16)
-    return next((suffix for magic, suffix in MAGIC.items() if head.startswith(magic)), "text") if head else None
+    return next((suffix for magic, suffix in FIRST_BYTES.items() if head.startswith(magic)), "text") if head else None
 
 
 def is_known(path: Path) -> bool:
@@ -169,7 +169,7 @@ def family_of(path: Path) -> Family:
     return found
 
 
-def check_file(path: Path, family: Family) -> None:
+def check_first_bytes(path: Path, family: Family) -> None:
     """Refuse a file that is empty or begins like another format."""
     if path.is_dir():
         return

@@ -14,7 +14,7 @@ import numpy as np
 from coterie.formats.stores import Lazy, Store
 
 KEEP_BYTES = 32 << 20  # of each segment that is being read, so that threads may be a little out of step
-BLOCK_BYTES = 8 << 20  # that are decoded at a time
+DECODED_BYTES = 8 << 20  # that are decoded at a time
 OPEN_BYTES = 256 << 20  # of segments that are open at a time
 
 # A segment's number -> its rows, block by block.
@@ -126,4 +126,4 @@ class SegmentStore(Store):
 
 def rows_per_block(width: int, dtype: np.dtype) -> int:
     """Return how many rows are decoded at a time."""
-    return int(np.clip(BLOCK_BYTES // (width * dtype.itemsize), 256, 65_536))
+    return int(np.clip(DECODED_BYTES // (width * dtype.itemsize), 256, 65_536))

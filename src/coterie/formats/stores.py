@@ -16,11 +16,11 @@ from scipy import sparse
 from coterie.formats.errors import FormatError, blaming
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
-Table: TypeAlias = Any
+RowBlock: TypeAlias = Any
 Value = TypeVar("Value")
 
 # Scattered rows are read together where no more than this is between them, in pieces of about this size.
-NEAR_ROWS, NEAR_BYTES = 32, 64 << 10
+GAP_ROWS, GAP_BYTES = 32, 64 << 10
 SPAN_BYTES = 32 << 20
 
 
@@ -67,22 +67,22 @@ class Store:
 
     is_sparse: ClassVar[bool] = False
 
-    def read(self, start: int, stop: int) -> Table:
+    def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         raise NotImplementedError
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> RowBlock:
         """Return rows by number; there is at least one, and the numbers rise."""
         parts = []
         for first, last in self._spans(rows):
             start = int(rows[first])
             parts.append(self.read(start, int(rows[last - 1]) + 1)[rows[first:last] - start])
-        return stacked(parts)
+        return stack_blocks(parts)
 
     def _spans(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
         """Yield runs of entries of ``rows`` that are near enough to be read together."""
         row_bytes = self.dtype.itemsize * self.shape[1]
-        near = NEAR_ROWS + NEAR_BYTES // row_bytes
+        near = GAP_ROWS + GAP_BYTES // row_bytes
         longest = near + SPAN_BYTES // row_bytes
         first = 0
         breaks = np.flatnonzero(np.diff(rows) > near) + 1
@@ -215,7 +215,7 @@ class StackStore(Store):
         """Whether the stores are sparse; all of them are, or none."""
         return self.stores[0].is_sparse
 
-    def read(self, start: int, stop: int) -> Table:
+    def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         first, last = np.searchsorted(self.starts, [start, max(stop - 1, start)], side="right") - 1
         parts = []
@@ -223,9 +223,9 @@ class StackStore(Store):
             begin, end = max(start - offset, 0), min(stop - offset, store.shape[0])
             with blaming(f"{store.where}, rows {begin} to {end - 1},"):
                 parts.append(store.read(begin, end))
-        return stacked(parts).astype(self.dtype, copy=False)
+        return stack_blocks(parts).astype(self.dtype, copy=False)
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> RowBlock:
         """Return rows by number; the numbers rise."""
         edges = np.searchsorted(rows, self.starts)  # (s + 1,)
         parts = []
@@ -233,10 +233,10 @@ class StackStore(Store):
             mine = rows[edges[i] : edges[i + 1]] - self.starts[i]
             with blaming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
                 parts.append(self.stores[i].take(mine))
-        return stacked(parts).astype(self.dtype, copy=False)
+        return stack_blocks(parts).astype(self.dtype, copy=False)
 
 
-def stacked(parts: Sequence[Table]) -> Table:
+def stack_blocks(parts: Sequence[RowBlock]) -> RowBlock:
     """Return blocks of rows as one block."""
     if len(parts) == 1:
         return parts[0]
@@ -246,6 +246,39 @@ def stacked(parts: Sequence[Table]) -> Table:
 def falls(pointers: np.ndarray) -> bool:
     """Whether pointers ever decrease; their differences could be too large for their type."""
     return bool((pointers[1:] < pointers[:-1]).any())
+
+
+def build_csr(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], prefix: str = ""
+) -> sparse.csr_array:
+    """Return a CSR array, after making sure that no index points outside of it; an error calls its parts by a prefix.
+
+    Examples
+    --------
+    >>> build_csr(np.ones(2), np.array([0, 3]), np.array([0, 1, 2]), (2, 3))
+    Traceback (most recent call last):
+    ...
+    ValueError: 'indices' must lie between 0 and 2. Got 0 to 3.
+    """
+    for part, array in {"data": data, "indices": indices, "indptr": indptr}.items():
+        if array.ndim != 1 or array.dtype.kind not in ("buif" if part == "data" else "iu"):
+            got = f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"'{prefix}{part}' must be one-dimensional and numeric. Got {got} instead.")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or falls(indptr):
+        raise ValueError(
+            f"'{prefix}indptr' must be {shape[0] + 1} numbers that start at 0 and never fall, one more than there are "
+            f"rows. Got {len(indptr)}."
+        )
+    if not indptr[-1] == len(indices) == len(data):
+        raise ValueError(
+            f"'{prefix}indptr' must end at the number of entries. It ends at {indptr[-1]}, with {len(indices)} indices "
+            f"and {len(data)} values."
+        )
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError(
+            f"'{prefix}indices' must lie between 0 and {shape[1] - 1}. Got {indices.min()} to {indices.max()}."
+        )
+    return sparse.csr_array((data, indices, indptr), shape=shape)
 
 
 def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.formats.checks import check_dtype
 from coterie.formats.errors import FormatError, blaming
-from coterie.formats.stores import MapStore, Store, Table
+from coterie.formats.stores import MapStore, RowBlock, Store
 
 
 class FileTable:
@@ -114,7 +114,7 @@ class FileTable:
         kind = " sparse" if self.is_sparse else ""
         return f"FileTable({self.name!r}, {self.shape[0]} x {self.shape[1]} {self.dtype}{kind}, {self.where})"
 
-    def __getitem__(self, rows: Any) -> Table:
+    def __getitem__(self, rows: Any) -> RowBlock:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
@@ -143,8 +143,8 @@ class FileTable:
         return np.where(numbers < 0, numbers + len(self), numbers)
 
     def _read(
-        self, read: Callable[..., Table], rows: tuple[Any, ...], first: int, last: int, count: int | None = None
-    ) -> Table:
+        self, read: Callable[..., RowBlock], rows: tuple[Any, ...], first: int, last: int, count: int | None = None
+    ) -> RowBlock:
         """Return the chosen columns of some rows; an error says which rows they are."""
         count = last + 1 - first if count is None else count
         place = f"{self.where}, rows {first} to {last},"
@@ -167,15 +167,15 @@ class MatchedStore(Store):
         """Whether the table is sparse; one that lacks rows is not, for then rows are NaN throughout."""
         return self.table.is_sparse and bool((self.rows >= 0).all())
 
-    def read(self, start: int, stop: int) -> Table:
+    def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         return self._at(self.rows[start:stop])
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> RowBlock:
         """Return rows by number."""
         return self._at(self.rows[rows])
 
-    def _at(self, places: np.ndarray) -> Table:
+    def _at(self, places: np.ndarray) -> RowBlock:
         present = places >= 0  # (b,)
         known = self.table[places[present]]
         if self.table.is_sparse and not self.is_sparse:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.formats.checks import as_text, check_shape, listed
+from coterie.formats.checks import check_shape, listed, text_array
 from coterie.formats.columns import choose_columns
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
@@ -74,13 +74,13 @@ class TextFile:
     def column(self, name: str) -> np.ndarray:
         """Return a whole column: numbers if all of it is whole numbers, else text."""
         parts = [self.parse(i, [name], "string").column(name).to_numpy() for i in range(len(self.starts) - 1)]
-        values = as_text(np.concatenate(parts), f"{self.path}: column {name!r}")
+        values = text_array(np.concatenate(parts), f"{self.path}: column {name!r}")
         whole = all(value.isdecimal() and (value[0] != "0" or value == "0") and len(value) < 19 for value in values)
         return values.astype(np.int64) if whole else values
 
 
 @dataclass(frozen=True)
-class ReadSegment:
+class ReadLines:
     """A segment's number -> its rows as one array."""
 
     file: TextFile
@@ -190,7 +190,7 @@ def look_at(path: Path, header: bool | None) -> TextFile:
         raise FormatError(f"{path} is not text. Is its extension right?")
     first, second = [*head.split(b"\n", 2), b""][:2]
     bom = len(BOM) if first.startswith(BOM) else 0
-    kinds = DELIMITERS[suffix_of(path)]
+    kinds = DELIMITERS[plain_suffix(path)]
     line = first[bom:].decode("utf-8", "replace")
     delimiter = next((mark for mark in kinds if mark in line), kinds[0])
     fields = split_line(line, delimiter)
@@ -228,7 +228,7 @@ def count_rows(text: bytes, blank: bytes) -> int:
     return text.count(b"\n") + (not text.endswith(b"\n"))
 
 
-def suffix_of(path: Path) -> str:
+def plain_suffix(path: Path) -> str:
     """Return the extension, without .gz."""
     return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
 
@@ -257,7 +257,7 @@ def open_store(path: Path, request: Request) -> Store:
         columns=tuple(names) if file.has_names else None,
         ids=None if id_name is None else Lazy(file.column, id_name),
         starts=file.starts,
-        cursors=Lazy(Cursors, ReadSegment(file, tuple(names)), file.starts, 8 * len(names)),
+        cursors=Lazy(Cursors, ReadLines(file, tuple(names)), file.starts, 8 * len(names)),
     )
     store.read(0, 1)  # text in the first rows is an error now, not in the middle of a fit
     return store

@@ -16,14 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats import hdf5_text
-from coterie.formats.checks import as_text, check_dtype, check_shape, listed, place
+from coterie.formats.checks import address, check_dtype, check_shape, listed, text_array
 from coterie.formats.errors import FormatError, package
 from coterie.formats.hdf5_heaps import check_heaps
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
-from coterie.formats.unpacking import BOMB_BYTES, ROW_BYTES, check_ratio
+from coterie.formats.unpacking import BOMB_BYTES, SPARSE_ROW_BYTES, check_ratio
 from coterie.formats.zarr_chunks import check_chunks
 
 SPARSE_PARTS = ("data", "indices", "indptr")
@@ -160,7 +160,7 @@ def check_stored(node: Any, where: str) -> None:
         check_chunks(node, Path(node.store_path.store.root) / node.path)
 
 
-def whole(node: Any, where: str) -> np.ndarray:
+def read_whole(node: Any, where: str) -> np.ndarray:
     """Return all values of an array."""
     check_stored(node, where)
     return np.asarray(node[:])
@@ -177,17 +177,17 @@ def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> S
     data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
     for values in (data, indices, indptr):
         check_stored(values, where)
-    check_ratio(ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
+    check_ratio(SPARSE_ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
     if indptr.shape != (lines + 1,) or data.shape != indices.shape:
         raise FormatError(
             f"{where} is not a sparse matrix of {shape[0]} x {shape[1]}: it has {indptr.shape[0]} pointers, "
             f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
         )
-    parts: Lazy[Any] = Lazy(csr_parts if kind == "csr" else turned_parts, path, key, shape)
+    parts: Lazy[Any] = Lazy(open_csr_parts if kind == "csr" else turned_parts, path, key, shape)
     return CSRStore(where=where, shape=shape, dtype=check_dtype(np.dtype(data.dtype), where), parts=parts, **names)
 
 
-def csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
+def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
     """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
     node = node_at(path, key)
     data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
@@ -227,7 +227,7 @@ def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> S
     owner = f"{prefix}raw/" if element.startswith("raw/") else prefix
     names = {"X": f"{owner}var", "layers": f"{owner}var"}.get(element.removeprefix("raw/").partition("/")[0])
     columns = None if names is None else tuple(str(name) for name in frame_index(path, names))
-    where = place(path, full if key or prefix else None)
+    where = address(path, full if key or prefix else None)
     store = node_store(path, full, where, columns=columns, ids=Lazy(frame_index, path, f"{prefix}obs"))
     if columns is not None and len(columns) != store.shape[1]:
         raise FormatError(
@@ -253,24 +253,24 @@ def frame_index(path: Path, key: str) -> np.ndarray:
     """Return the index of a data frame in the file."""
     frame = node_at(path, key)
     if is_array(frame):
-        raise FormatError(f"{place(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
-    return column_values(part(frame, str(attribute(frame, "_index", "_index"))), place(path, key))
+        raise FormatError(f"{address(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
+    return frame_column(part(frame, str(attribute(frame, "_index", "_index"))), address(path, key))
 
 
-def column_values(node: Any, where: str) -> np.ndarray:
+def frame_column(node: Any, where: str) -> np.ndarray:
     """Return a column of a data frame: numbers or text, also where it is stored as categories."""
     if is_array(node):
-        values = whole(node, where)
+        values = read_whole(node, where)
         if values.dtype.kind in "OT":
-            return as_text([item.decode() if isinstance(item, bytes) else str(item) for item in values], where)
+            return text_array([item.decode() if isinstance(item, bytes) else str(item) for item in values], where)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
-        codes = whole(part(node, "codes"), where)
+        codes = read_whole(part(node, "codes"), where)
         lacking = codes < 0
-        values = column_values(part(node, "categories"), where)[codes]
+        values = frame_column(part(node, "categories"), where)[codes]
     else:
-        lacking = whole(part(node, "mask"), where)
-        values = column_values(part(node, "values"), where)
+        lacking = read_whole(part(node, "mask"), where)
+        values = frame_column(part(node, "values"), where)
     if lacking.any():
         raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
     return values
@@ -312,7 +312,7 @@ def open_store(path: Path, request: Request) -> Store:
         return anndata_store(path, root, key)
     if key is None:
         key = "" if is_array(root) else array_keys(root)[0]
-    return node_store(path, key, place(path, key))
+    return node_store(path, key, address(path, key))
 
 
 def read_labels(path: Path, request: Request) -> Target:
@@ -320,10 +320,10 @@ def read_labels(path: Path, request: Request) -> Target:
     key, root = request.key, open_root(path)
     if layout(root, path) == "plain":
         node = root if is_array(root) else part(root, find_labels(path, array_keys(root), key))
-        return Target(column_values(node, place(path, key)))
+        return Target(frame_column(node, address(path, key)))
     prefix, _, column = (key or "").rpartition("/")
     obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
     frame = node_at(path, obs)
     there = [name for name in frame if name != str(attribute(frame, "_index", "_index"))]
     name = find_labels(path, there, column or None)
-    return Target(column_values(part(frame, name), place(path, f"{obs}/{name}")), frame_index(path, obs))
+    return Target(frame_column(part(frame, name), address(path, f"{obs}/{name}")), frame_index(path, obs))

@@ -14,12 +14,12 @@ from typing import BinaryIO
 
 from coterie.formats.errors import FormatError
 
-# Content that is larger than this and so many times larger than its file is refused: real tables do not shrink so far,
+# Content above BOMB_BYTES that is also BOMB_RATIO times larger than its file is refused: real tables compress less,
 # and what claims to would fill the disk.
 BOMB_BYTES = 1 << 27
 BOMB_RATIO = 250
-CHUNK = 1 << 20
-ROW_BYTES = 24  # that a row of a sparse matrix takes, be it empty, while columns are turned into rows
+COPIED_AT_ONCE = 1 << 20
+SPARSE_ROW_BYTES = 24  # that a row of a sparse matrix takes, be it empty, while columns are turned into rows
 
 
 def is_bomb(unpacked: int, packed: int) -> bool:
@@ -46,7 +46,7 @@ def unpack(stream: BinaryIO, packed: int, where: object) -> mmap.mmap:
     """Return all that a stream gives, mapped from a temporary file."""
     with tempfile.TemporaryFile(prefix="coterie-") as file:
         size = 0
-        while chunk := stream.read(CHUNK):
+        while chunk := stream.read(COPIED_AT_ONCE):
             size += len(chunk)
             check_ratio(size, packed, where)
             file.write(chunk)

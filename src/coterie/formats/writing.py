@@ -17,7 +17,7 @@ from coterie.files import expand_home, written_whole
 from coterie.formats.errors import FormatError, package
 
 ID = "id"
-Block = dict[str, np.ndarray]
+NamedColumns = dict[str, np.ndarray]
 
 
 def write_table(path: str | PathLike[str], columns: Mapping[str, Any], ids: Any = None) -> None:
@@ -107,7 +107,7 @@ class TableWriter:
         ids : array-like or None, default=None
             The rows' ids.
         """
-        block: Block = {} if ids is None else {ID: np.asarray(ids)}
+        block: NamedColumns = {} if ids is None else {ID: np.asarray(ids)}
         for name, values in columns.items():
             if str(name) in block:
                 raise FormatError(f"{self._path}: two columns are called {name!r}. Rename one of them.")
@@ -115,7 +115,7 @@ class TableWriter:
         self._check(block)
         self._format.write(block)
 
-    def _check(self, block: Block) -> None:
+    def _check(self, block: NamedColumns) -> None:
         lengths = {name: len(values) if values.ndim in (1, 2) else -1 for name, values in block.items()}
         if not block or -1 in lengths.values() or len(set(lengths.values())) > 1:
             raise FormatError(
@@ -123,9 +123,8 @@ class TableWriter:
             )
         types = {name: (values.dtype.kind, values.shape[1:]) for name, values in block.items()}
         if self._types is not None and types != self._types:
-            raise FormatError(
-                f"{self._path}: a block has {in_words(types)}, but the first one had {in_words(self._types)}."
-            )
+            now, first = describe_types(types), describe_types(self._types)
+            raise FormatError(f"{self._path}: a block has {now}, but the first one had {first}.")
         self._types = types
 
     def finish(self) -> None:
@@ -140,14 +139,14 @@ class TableWriter:
             self._format.finish()
 
 
-def in_words(types: Mapping[str, Any]) -> str:
+def describe_types(types: Mapping[str, Any]) -> str:
     """Return columns and their types in one line."""
     return ", ".join(f"{name} ({kind}{list(shape) if shape else ''})" for name, (kind, shape) in types.items())
 
 
-def flat(block: Block) -> Block:
+def flat(block: NamedColumns) -> NamedColumns:
     """Return a block whose columns all have one dimension."""
-    columns: Block = {}
+    columns: NamedColumns = {}
     for name, values in block.items():
         if values.ndim == 1:
             columns[name] = values
@@ -164,7 +163,7 @@ class ArrowWriter:
         self._writer: Any = None
         self._schema: Any = None
 
-    def write(self, block: Block) -> None:
+    def write(self, block: NamedColumns) -> None:
         """Write a block."""
         arrow = package("pyarrow", "Writing this format")
         columns = {name: as_arrow(values, arrow) for name, values in flat(block).items()}
@@ -235,9 +234,9 @@ class JsonWriter:
         self._is_list = path.suffix.lower() == ".json"
         self._started = False
 
-    def write(self, block: Block) -> None:
+    def write(self, block: NamedColumns) -> None:
         """Write a block."""
-        columns = {name: [plain(value) for value in values.tolist()] for name, values in flat(block).items()}
+        columns = {name: [json_value(value) for value in values.tolist()] for name, values in flat(block).items()}
         for row in zip(*columns.values(), strict=True):
             before = ("[\n" if not self._started else ",\n") if self._is_list else ""
             after = "" if self._is_list else "\n"
@@ -250,7 +249,7 @@ class JsonWriter:
             self._file.write(b"\n]\n" if self._started else b"[]\n")
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON has it: no NaN, no infinity."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
@@ -262,7 +261,7 @@ class NpyWriter:
         self._file, self._path = file, path
         self._rows = 0
 
-    def write(self, block: Block) -> None:
+    def write(self, block: NamedColumns) -> None:
         """Write a block."""
         if len(block) > 1:
             raise FormatError(
@@ -295,9 +294,9 @@ class NpzWriter:
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
-        self._blocks: list[Block] = []
+        self._blocks: list[NamedColumns] = []
 
-    def write(self, block: Block) -> None:
+    def write(self, block: NamedColumns) -> None:
         """Keep a block."""
         for name, values in block.items():
             if values.dtype.hasobject:

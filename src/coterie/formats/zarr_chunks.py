@@ -4,9 +4,7 @@ Blosc believes the sizes at the beginning of what it unpacks, and reads on past 
 Text of any length is packed as a count, and then as many texts, each behind its length in four bytes; room for the
 count is made before it is seen that the texts are not there.
 
-Why this is not left to a child process that opens the file first: a chunk that was cut in half, as by a copy that was
-interrupted, ends the process (SIGSEGV) when its rows are read, and a probe that reads the first rows does not come to
-it. A probe would have to read all of the array, and importing zarr takes longer than reading most of them.
+Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from coterie.formats.unpacking import is_bomb
 
 BLOSC, CHECKSUM, VLEN = "blosc", "crc32c", "vlen-"  # names of codecs; those for values of any length begin so
 BLOSC_HEAD = struct.Struct("<4B3I")  # versions, flags, width of a value; bytes unpacked, of a block, and packed
-NAMES = (".zarray", ".zattrs", "zarr.json")  # of files that are no chunks
+METADATA_FILES = (".zarray", ".zattrs", "zarr.json")  # of files that are no chunks
 WORD = 4  # bytes
 
 
@@ -32,10 +30,10 @@ def check_chunks(array: Any, path: Path) -> None:
     if not is_text and BLOSC not in steps:
         return
     for file in sorted(path.rglob("*")):
-        if file.is_file() and file.name not in NAMES:
+        if file.is_file() and file.name not in METADATA_FILES:
             check_blosc(file, steps)
             if is_text:
-                check_text(file, steps)
+                check_text_count(file, steps)
 
 
 def steps_of(metadata: dict[str, Any]) -> Iterator[str]:
@@ -66,17 +64,17 @@ def check_blosc(file: Path, steps: list[str]) -> None:
         raise ValueError(f"its chunk {file.name} is {size:,} bytes, and says {packed:,}, and {unpacked:,} unpacked")
 
 
-def check_text(file: Path, steps: list[str]) -> None:
+def check_text_count(file: Path, steps: list[str]) -> None:
     """Raise a ValueError where a chunk claims more texts than there is room for."""
     content = file.read_bytes()
     for step in steps[:-1]:
-        content = unpacked(content, step)
+        content = undo_step(content, step)
     count = int.from_bytes(content[:WORD], "little")
     if WORD * (count + 1) > len(content):
         raise ValueError(f"its chunk {file.name} says that it holds {count:,} texts, in {len(content):,} bytes")
 
 
-def unpacked(content: bytes, name: str) -> bytes:
+def undo_step(content: bytes, name: str) -> bytes:
     """Undo one step; what is packed says itself how."""
     if name == CHECKSUM:
         return content[:-WORD]

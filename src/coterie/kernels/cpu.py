@@ -173,7 +173,7 @@ def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
 
 
 def triangle_side(size: int) -> int:
-    """Return the rows of a triangle that has so many numbers."""
+    """Return the number of rows of a triangle, given how many numbers it holds."""
     return (math.isqrt(8 * size + 1) - 1) // 2
 
 

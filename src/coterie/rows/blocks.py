@@ -60,6 +60,16 @@ def take_from(blocks: Iterable[Any], rows: np.ndarray, first: int = 0) -> Any:
     return concat_blocks(found)
 
 
+def fill(out: Any, first: Any, parts: Iterable[Any]) -> Any:
+    """Return ``out``, an array of either library, with parts copied into it one after the other."""
+    out[: len(first)] = first
+    at = len(first)
+    for part in parts:
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out
+
+
 def block_parts(block: Any) -> list[Any]:
     """Return a block's arrays."""
     if not dataclasses.is_dataclass(block):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.progress import counted
-from coterie.rows.blocks import take_from
+from coterie.rows.blocks import fill, take_from
 from coterie.threads import in_order
 
 # Partial sums are made over runs of consecutive blocks, and then added up in order. The number of runs depends on the
@@ -60,13 +60,7 @@ class MemoryRows:
         """Return the rows of ``function(block)`` as one array, in the order of the rows."""
         parts = self.stream(function, load)
         first = next(parts)
-        out = np.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype)
-        out[: len(first)] = first
-        at = len(first)
-        for part in parts:
-            out[at : at + len(part)] = part
-            at += len(part)
-        return out
+        return fill(np.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype), first, parts)
 
     def take(self, rows: np.ndarray) -> Any:
         """Return the given rows, ascending, as one block."""

@@ -56,12 +56,12 @@ def remove_and_end(number: int, frame: FrameType | None) -> None:
     """Remove the temporary folders of this process, and let the signal do what it would have done."""
     for owner, name in list(_folders):
         if owner == os.getpid():
-            remove_folder(name)
+            remove_spilled(name)
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
-def remove_folder(name: str, attempts: int = 20) -> None:
+def remove_spilled(name: str, attempts: int = 20) -> None:
     """Remove a folder to which other threads may be writing: they can write nothing once it is gone."""
     for _ in range(attempts):
         shutil.rmtree(name, ignore_errors=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie.kernels import is_tensor
 from coterie.progress import counted
-from coterie.rows.blocks import take_from
+from coterie.rows.blocks import fill, take_from
 from coterie.rows.staging import borrow, staged_upload
 from coterie.threads import in_order
 
@@ -62,12 +62,7 @@ class TorchRows:
         if len(first) == self.n_rows:
             return first
         out = torch.empty((self.n_rows, *first.shape[1:]), dtype=first.dtype, device=first.device)
-        out[: len(first)] = first
-        at = len(first)
-        for part in parts:
-            out[at : at + len(part)] = part
-            at += len(part)
-        return out
+        return fill(out, first, parts)
 
     def take(self, rows: np.ndarray) -> Any:
         """Return the given rows, ascending, as one block."""
