@@ -120,6 +120,7 @@ def test_errors_name_the_parameter_and_the_view(name, easy):
 @pytest.mark.parametrize(
     ("name", "parameters", "message"),
     [
+        ("AASC", {"bandwidth": "mean"}, "The 'bandwidth' parameter of AASC must be one of 'median', 'local'"),
         ("CoRegularised", {"kind": "both"}, "The 'kind' parameter of CoRegularised must be one of 'pairwise', 'cent"),
         ("CoRegularised", {"weight": 0}, "The 'weight' parameter of CoRegularised must be a finite number above 0"),
         ("CoRegularised", {"view": 7}, "The 'view' parameter of CoRegularised must be .*the name or number"),
