@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ class Aggregate:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class AASC(Peer):
     """Affinity aggregation for spectral clustering.
 
@@ -88,13 +89,13 @@ class AASC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, bandwidth="median", max_iter=20, tol=1e-5, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.bandwidth = bandwidth
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    bandwidth: str = "median"
+    max_iter: int = 20
+    tol: float = 1e-5
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> AASC:
         check_choice("AASC", "bandwidth", self.bandwidth, BANDWIDTHS)

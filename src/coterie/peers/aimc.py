@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ ROWS = 4096  # that are compared with all centres at once
 SAMPLE_ROWS = 10_000  # that starts are tried on
 
 
+@dataclass(eq=False, repr=False)
 class AIMC(Peer):
     """Fast multi-view clustering in an adaptively weighted integral space; nothing to tune.
 
@@ -79,13 +80,13 @@ class AIMC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, n_init=30, max_iter=50, tol=1e-5, n_jobs=-1, random_state=None):
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 30
+    max_iter: int = 50
+    tol: float = 1e-5
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> AIMC:
         self._check_ints(n_init=1, max_iter=1)

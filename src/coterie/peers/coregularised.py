@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ class Bases:
     common: np.ndarray  # (n, k)
 
 
+@dataclass(eq=False, repr=False)
 class CoRegularised(Peer):
     """Co-regularised multi-view spectral clustering.
 
@@ -92,26 +93,15 @@ class CoRegularised(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kind="pairwise",
-        weight=0.025,
-        view=None,
-        max_iter=10,
-        tol=1e-6,
-        n_init=10,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.kind = kind
-        self.weight = weight
-        self.view = view
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    kind: str = "pairwise"
+    weight: float = 0.025
+    view: str | int | None = None
+    max_iter: int = 10
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CoRegularised:
         self._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class CoTraining(Peer):
     """Co-training for multi-view spectral clustering.
 
@@ -62,12 +64,12 @@ class CoTraining(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, view=None, max_iter=10, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    max_iter: int = 10
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CoTraining:
         check_int("CoTraining", "max_iter", self.max_iter, low=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ class Problem:
     laplacians: tuple[np.ndarray, ...]  # each (n, n)
 
 
+@dataclass(eq=False, repr=False)
 class DiMSC(Peer):
     """Diversity-induced multi-view subspace clustering.
 
@@ -80,26 +81,15 @@ class DiMSC(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        smoothness=0.1,
-        diversity=0.1,
-        n_neighbors=10,
-        max_iter=10,
-        tol=1e-3,
-        n_init=10,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.smoothness = smoothness
-        self.diversity = diversity
-        self.n_neighbors = n_neighbors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    smoothness: float = 0.1
+    diversity: float = 0.1
+    n_neighbors: int = 10
+    max_iter: int = 10
+    tol: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> DiMSC:
         self._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class ExactGuidedCoTraining(Peer):
     """Guided co-training with affinities between all pairs of rows.
 
@@ -57,11 +59,11 @@ class ExactGuidedCoTraining(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, max_iter=10, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_iter: int = 10
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ExactGuidedCoTraining:
         check_int("ExactGuidedCoTraining", "max_iter", self.max_iter, low=1)

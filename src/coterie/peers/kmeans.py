@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.cluster import KMeans
@@ -12,6 +13,7 @@ from coterie.validation import check_choice, check_int
 SCALINGS = ("none", "block", "half", "standard", "auto")
 
 
+@dataclass(eq=False, repr=False)
 class ConcatKMeans(Peer):
     """scikit-learn's k-means on all views side by side.
 
@@ -50,11 +52,11 @@ class ConcatKMeans(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, scaling="none", n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.scaling = scaling
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    scaling: str = "none"
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ConcatKMeans:
         check_choice("ConcatKMeans", "scaling", self.scaling, SCALINGS)

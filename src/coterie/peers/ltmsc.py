@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ class Representation:
     penalty: float
 
 
+@dataclass(eq=False, repr=False)
 class LTMSC(Peer):
     """Low-rank tensor constrained multi-view subspace clustering.
 
@@ -100,13 +101,13 @@ class LTMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.1, max_iter=100, tol=1e-4, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-4
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> LTMSC:
         check_real("LTMSC", "weight", self.weight, low=0, above=True)

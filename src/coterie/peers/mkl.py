@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ class KernelKMeans:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class MultipleKernelLaplacian(Peer):
     """Multi-view spectral clustering with multiple kernels that are graphs' Laplacians.
 
@@ -79,12 +80,12 @@ class MultipleKernelLaplacian(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, max_iter=50, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_iter: int = 50
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MultipleKernelLaplacian:
         owner = "MultipleKernelLaplacian"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from coterie.validation import check_int, check_real
 OFFSET = 0.2
 
 
+@dataclass(eq=False, repr=False)
 class MMSC(Peer):
     """Multi-modal spectral clustering with a common non-negative indicator.
 
@@ -73,13 +75,13 @@ class MMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=1.0, max_iter=500, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 1.0
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MMSC:
         check_real("MMSC", "weight", self.weight, low=0, above=True)

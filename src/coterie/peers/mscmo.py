@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ class Consensus:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class MSCMO(Peer):
     """Multi-feature spectral clustering with minimax optimisation.
 
@@ -85,14 +86,14 @@ class MSCMO(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.5, gamma=0.5, max_iter=20, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.5
+    gamma: float = 0.5
+    max_iter: int = 20
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MSCMO:
         self._check_parameters()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -41,6 +41,7 @@ class Walk:
     penalty: float
 
 
+@dataclass(eq=False, repr=False)
 class RMSC(Peer):
     """Robust multi-view spectral clustering via low-rank and sparse decomposition.
 
@@ -94,13 +95,13 @@ class RMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.005, max_iter=100, tol=1e-3, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.005
+    max_iter: int = 100
+    tol: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> RMSC:
         check_real("RMSC", "weight", self.weight, low=0, above=True)

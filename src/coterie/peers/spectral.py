@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class SC(Peer):
     """Spectral clustering of one view, or of all side by side, after Ng, Jordan and Weiss.
 
@@ -52,11 +54,11 @@ class SC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, view=None, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SC:
         check_int("SC", "n_init", self.n_init, low=1)
