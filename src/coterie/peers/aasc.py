@@ -14,7 +14,7 @@ from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, prepared_table
 from coterie.peers._dense import check_row_count, local_affinity, normalised, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_choice, check_int, check_real
+from coterie.validation import check_choice, check_real
 from coterie.views import Views
 
 BANDWIDTHS = ("median", "local")
@@ -99,9 +99,8 @@ class AASC(Peer):
 
     def fit(self, X: Any, y: Any = None) -> AASC:
         check_choice("AASC", "bandwidth", self.bandwidth, BANDWIDTHS)
-        check_int("AASC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("AASC", "tol", self.tol, low=0)
-        check_int("AASC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count("AASC", views.n_rows, len(views) + 3)
         rng = self._make_rng()

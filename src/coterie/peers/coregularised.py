@@ -20,7 +20,7 @@ from coterie.peers._dense import (
     view_affinities,
 )
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_choice, check_int, check_real
+from coterie.validation import check_choice, check_real
 
 KINDS = ("pairwise", "centroid")
 
@@ -124,9 +124,8 @@ class CoRegularised(Peer):
     def _check_parameters(self) -> None:
         check_choice("CoRegularised", "kind", self.kind, KINDS)
         check_real("CoRegularised", "weight", self.weight, low=0, above=True)
-        check_int("CoRegularised", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("CoRegularised", "tol", self.tol, low=0)
-        check_int("CoRegularised", "n_init", self.n_init, low=1)
 
 
 def coregularise(

@@ -11,7 +11,6 @@ import numpy as np
 from coterie.peers._common import Peer, chosen_views, cut
 from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
 @dataclass(eq=False, repr=False)
@@ -72,8 +71,7 @@ class CoTraining(Peer):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CoTraining:
-        check_int("CoTraining", "max_iter", self.max_iter, low=1)
-        check_int("CoTraining", "n_init", self.n_init, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         views = self._read_views(X)
         check_row_count("CoTraining", views.n_rows, len(views) + 3)
         chosen = chosen_views("CoTraining", views, self.view)

@@ -15,7 +15,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, laplacian, nearest_only, spectral_embedding
 from coterie.peers._subspace import row_coordinates, shared_affinity
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,8 @@ class DiMSC(Peer):
     def _check_parameters(self) -> None:
         check_real("DiMSC", "smoothness", self.smoothness, low=0, above=True)
         check_real("DiMSC", "diversity", self.diversity, low=0)
-        check_int("DiMSC", "n_neighbors", self.n_neighbors, low=1)
-        check_int("DiMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(n_neighbors=1, max_iter=1, n_init=1)
         check_real("DiMSC", "tol", self.tol, low=0)
-        check_int("DiMSC", "n_init", self.n_init, low=1)
 
 
 def pose(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Generator) -> Problem:

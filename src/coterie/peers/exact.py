@@ -13,7 +13,6 @@ from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, normalised, spectral_embedding, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
 @dataclass(eq=False, repr=False)
@@ -66,8 +65,7 @@ class ExactGuidedCoTraining(Peer):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ExactGuidedCoTraining:
-        check_int("ExactGuidedCoTraining", "max_iter", self.max_iter, low=1)
-        check_int("ExactGuidedCoTraining", "n_init", self.n_init, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         views = self._read_views(X)
         check_row_count("ExactGuidedCoTraining", views.n_rows, 2 * len(views) + 2)
         rng = self._make_rng()

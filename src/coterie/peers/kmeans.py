@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.cluster import KMeans
 
 from coterie.peers._common import Peer, prepared_table, side_by_side
-from coterie.validation import check_choice, check_int
+from coterie.validation import check_choice
 
 SCALINGS = ("none", "block", "half", "standard", "auto")
 
@@ -60,7 +60,7 @@ class ConcatKMeans(Peer):
 
     def fit(self, X: Any, y: Any = None) -> ConcatKMeans:
         check_choice("ConcatKMeans", "scaling", self.scaling, SCALINGS)
-        check_int("ConcatKMeans", "n_init", self.n_init, low=1)
+        self._check_ints(n_init=1)
         views = self._read_views(X)
         table = side_by_side([prepared_table(view, self.scaling, n_clusters=self.n_clusters) for view in views])
         model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)

@@ -14,7 +14,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
 from coterie.peers.aasc import combine
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,8 @@ class MultipleKernelLaplacian(Peer):
 
     def fit(self, X: Any, y: Any = None) -> MultipleKernelLaplacian:
         owner = "MultipleKernelLaplacian"
-        check_int(owner, "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real(owner, "tol", self.tol, low=0)
-        check_int(owner, "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count(owner, views.n_rows, len(views) + 3)
         rng = self._make_rng()

@@ -14,7 +14,7 @@ from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, laplacian, top_vectors, unit_rows, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 # What is added to the indicators that the updates start from, since they multiply and zero would stay zero.
 OFFSET = 0.2
@@ -85,9 +85,8 @@ class MMSC(Peer):
 
     def fit(self, X: Any, y: Any = None) -> MMSC:
         check_real("MMSC", "weight", self.weight, low=0, above=True)
-        check_int("MMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MMSC", "tol", self.tol, low=0)
-        check_int("MMSC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count("MMSC", views.n_rows, len(views) + 4)
         rng = self._make_rng()

@@ -14,7 +14,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, unit_rows, view_affinities
 from coterie.peers.coregularised import drawn_vectors, overlap
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real, refuse
+from coterie.validation import check_real, refuse
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,8 @@ class MSCMO(Peer):
         check_real("MSCMO", "gamma", self.gamma, low=0, above=True)
         if self.gamma >= 1:
             refuse("MSCMO", "gamma", "a number between 0 and 1", self.gamma)
-        check_int("MSCMO", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MSCMO", "tol", self.tol, low=0)
-        check_int("MSCMO", "n_init", self.n_init, low=1)
 
 
 def minimax(

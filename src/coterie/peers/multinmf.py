@@ -13,7 +13,7 @@ from scipy import sparse
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, stored_table
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 from coterie.views import Table, View
 
 TINY = 1e-30  # keeps quotients finite where a factor has died out
@@ -101,9 +101,8 @@ class MultiNMF(Peer):
 
     def fit(self, X: Any, y: Any = None) -> MultiNMF:
         check_real("MultiNMF", "weight", self.weight, low=0, above=True)
-        check_int("MultiNMF", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MultiNMF", "tol", self.tol, low=0)
-        check_int("MultiNMF", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         rng = self._make_rng()
         with one_thread_per_block():

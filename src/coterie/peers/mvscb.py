@@ -22,7 +22,7 @@ from coterie.peers._bipartite import (
 from coterie.peers._common import Peer, cut, prepared_table, side_by_side
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 from coterie.views import Table
 
 
@@ -136,9 +136,8 @@ class MVSCB(Peer):
     def _check_parameters(self) -> None:
         check_graph_parameters("MVSCB", self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)
         check_real("MVSCB", "r", self.r, low=1, above=True)
-        check_int("MVSCB", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MVSCB", "tol", self.tol, low=0)
-        check_int("MVSCB", "n_init", self.n_init, low=1)
 
     def _build_graphs(self, tables: list[Table], rng: np.random.Generator) -> list[sparse.csr_array]:
         """Return Zhat^v of every view."""

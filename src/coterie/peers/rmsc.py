@@ -20,7 +20,7 @@ from coterie.peers._dense import (
     view_affinities,
 )
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 # A random walk's largest singular values are about 1, and so is the first penalty. It must grow slowly: with 1.3 a
 # round the end is farther above the optimum.
@@ -105,9 +105,8 @@ class RMSC(Peer):
 
     def fit(self, X: Any, y: Any = None) -> RMSC:
         check_real("RMSC", "weight", self.weight, low=0, above=True)
-        check_int("RMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("RMSC", "tol", self.tol, low=0)
-        check_int("RMSC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count("RMSC", views.n_rows, 4 * len(views) + 8)
         rng = self._make_rng()

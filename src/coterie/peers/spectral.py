@@ -10,7 +10,6 @@ import numpy as np
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +60,7 @@ class SC(Peer):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SC:
-        check_int("SC", "n_init", self.n_init, low=1)
+        self._check_ints(n_init=1)
         views = self._read_views(X)
         check_row_count("SC", views.n_rows, 3)
         rng = self._make_rng()
