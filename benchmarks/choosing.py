@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import DATA, MissingDataError, load_data
+from benchmarks.data import DATA, MissingDataError, load_data, shuffled
 from benchmarks.measure import machine, source_hash, versions
 from benchmarks.records import Record, append_record, read_records
+from benchmarks.suites import SHUFFLED
 from benchmarks.tables import Table
 from coterie.datasets import MultiViewData, make_views
 from coterie.peers.registry import warm_up
@@ -100,6 +101,7 @@ def choose(name: str, data: MultiViewData, seed: int) -> Record:
     from coterie import GuidedCoTraining
 
     warm_up("GuidedCoTraining")
+    data = shuffled(data, seed)
     assert data.target is not None
     model = GuidedCoTraining("auto", random_state=seed)
     with warnings.catch_warnings():
@@ -116,7 +118,7 @@ def choose(name: str, data: MultiViewData, seed: int) -> Record:
         "strength": round(found.strength, 3),
         "seconds": round(timings["n_clusters"], 3),
         "fit_seconds": round(timings["total"] - timings["n_clusters"], 3),
-        "settings": {"n_clusters": "auto"},
+        "settings": {"n_clusters": "auto", "order": SHUFFLED},
         "versions": versions(),
         "machine": machine(),
         "code": {"source": source_hash()},

@@ -18,11 +18,11 @@ from benchmarks.figure import landmarks_figure
 from benchmarks.gpu_table import gpu_table, read_lines
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_records
-from benchmarks.runner import Summary, run_all
+from benchmarks.runner import Summary, run_all, run_many
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
-from benchmarks.suites import plan
+from benchmarks.suites import SUITES, Run, plan
 from benchmarks.summary import lost_table, summary_table
 from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
@@ -49,15 +49,21 @@ OnlyMethod = Annotated[list[str] | None, typer.Option(help="Only this method; ma
 Results = Annotated[Path, typer.Option(help="Folder of the results, a file of JSON lines per suite.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Runs at a time. More than 1 disturbs the times.")]
 Changed = Annotated[bool, typer.Option(help="Measure anew what the results hold from other code.")]
+Limit = Annotated[float, typer.Option(min=1, help="Seconds after which a fit is ended, and recorded as such.")]
+StopAfter = Annotated[
+    float | None, typer.Option(min=1, help="Seconds after which all is ended; the same command goes on later.")
+]
 Quick = Annotated[
     bool,
     typer.Option(help=f"{QUICK_ROWS} rows and {QUICK_SEEDS} seeds, in a file of their own: a rehearsal."),
 ]
 
 RESULTS = Path("benchmarks/results")
+LIMIT = 300.0  # seconds
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
 CAMPAIGN_TABLES = {"long_run": long_run_table, "sharing": sharing_table, "same_labels": same_labels_table}
+LARGE = ("usps", "nus_like", "mnist")  # of the sets with names of their own
 
 
 @app.command()
@@ -68,6 +74,7 @@ def paper(
     only_method: OnlyMethod = None,
     results: Results = RESULTS,
     jobs: Jobs = 1,
+    limit: Limit = LIMIT,
     quick: Quick = False,
 ) -> None:
     """Run every method of the paper's Tables 2 and 3, and show ours beside the paper's.
@@ -80,7 +87,7 @@ def paper(
 
     * `python -m benchmarks paper --only-method Coterie --only-method MVSC-B` compares two methods.
     """
-    run_suite("paper", data_home, seeds, only_data, only_method, results, jobs, quick)
+    run_suite("paper", data_home, seeds, only_data, only_method, results, jobs, quick, limit=limit)
 
 
 @app.command()
@@ -91,6 +98,7 @@ def leaderboard(
     only_method: OnlyMethod = None,
     results: Results = RESULTS,
     jobs: Jobs = 1,
+    limit: Limit = LIMIT,
     quick: Quick = False,
 ) -> None:
     """Compare what one could choose today, also on views that are weak, noisy, missing or badly scaled.
@@ -102,7 +110,53 @@ def leaderboard(
     * `python -m benchmarks leaderboard --data-home ~/data --jobs 2` is quicker; its times are not to be
     trusted.
     """
-    run_suite("leaderboard", data_home, seeds, only_data, only_method, results, jobs, quick)
+    run_suite("leaderboard", data_home, seeds, only_data, only_method, results, jobs, quick, limit=limit)
+
+
+@app.command()
+def missing(
+    suite: Annotated[
+        list[str] | None, typer.Option(help="Only this suite; may be given several times. Default: paper, leaderboard.")
+    ] = None,
+    data_home: DataHome = None,
+    seeds: Seeds = 1,
+    only_data: OnlyData = None,
+    only_method: OnlyMethod = None,
+    results: Results = RESULTS,
+    jobs: Jobs = 1,
+    limit: Limit = LIMIT,
+    stop_after: StopAfter = None,
+) -> None:
+    """Measure what is missing in several suites, in one pool: small sets first, all methods before the next seed.
+
+    Each process has its share of the cores. Features are made and kernels compiled once, before the pool starts.
+
+    Examples:
+
+    * `python -m benchmarks missing --jobs 16 --limit 120 --stop-after 540` does what it can in nine minutes.
+
+    * `python -m benchmarks missing --suite unequal --seeds 3` completes one suite.
+    """
+
+    suites = suite or ["paper", "leaderboard"]
+    unknown = [name for name in suites if name not in SUITES]
+    if unknown:
+        raise typer.BadParameter(f"There is no suite {unknown[0]!r}. There are: {', '.join(SUITES)}.")
+    asked = [(results / f"{name}.jsonl", run) for name in suites for run in plan(name, range(seeds))]
+    chosen = [
+        (file, run)
+        for file, run in asked
+        if (not only_data or run.data in only_data) and (not only_method or run.method.name in only_method)
+    ]
+    ordered = sorted(chosen, key=lambda found: urgency(found[1]))
+    with stoppable(results):
+        summary = run_many(ordered, data_home=data_home, jobs=jobs, limit=limit, stop_after=stop_after)
+    report(summary, results)
+
+
+def urgency(run: Run) -> tuple[int, int]:
+    """Return what runs are sorted by: seeds first, then sets by how long they take."""
+    return run.seed, LARGE.index(run.data) if run.data in LARGE else -1
 
 
 @app.command()
@@ -343,12 +397,13 @@ def run_suite(
     jobs: int,
     quick: bool,
     rows: int | None = None,
+    limit: float = LIMIT,
 ) -> None:
     """Run a suite, or a rehearsal of it."""
     file = results / (f"{suite}-quick.jsonl" if quick else f"{suite}.jsonl")
     numbers = range(min(seeds, QUICK_SEEDS) if quick else seeds)
     rows = rows or (QUICK_ROWS if quick else None)
-    measure_suite(suite, file, numbers, data_home, only_data, only_method, jobs, rows=rows)
+    measure_suite(suite, file, numbers, data_home, only_data, only_method, jobs, rows=rows, limit=limit)
 
 
 def measure_suite(
@@ -362,6 +417,7 @@ def measure_suite(
     *,
     rows: int | None = None,
     changed: bool = False,
+    limit: float = LIMIT,
 ) -> None:
     """Measure what the file does not hold, then show the suite's tables and what was left out."""
 
@@ -370,7 +426,7 @@ def measure_suite(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with stoppable(file):
-        summary = run_all(runs, file, data_home=data_home, jobs=jobs, changed=changed)
+        summary = run_all(runs, file, data_home=data_home, jobs=jobs, changed=changed, limit=limit)
     records = read_records(file)
     for table in tables_of({suite: records}).values():
         show(table)
@@ -392,13 +448,17 @@ def stoppable(file: Path) -> Iterator[None]:
 def report(summary: Summary, file: Path) -> None:
     """Say what was measured, what was left out and what failed."""
     typer.echo(f"{summary.measured} measured, {summary.known} known before: {file}")
+    if summary.left:
+        typer.echo(f"{summary.left} left when the time was up; the same command goes on.", err=True)
     for reason in summary.missing.values():
         typer.echo(f"Left out, {reason}", err=True)
+    for reason in summary.refused:
+        typer.echo(f"No figure: {reason}", err=True)
     for reason in summary.failed:
         typer.echo(f"Failed: {reason}", err=True)
     if summary.failed:
         raise typer.Exit(1)
-    must_hold(range(summary.measured + summary.known))
+    must_hold(range(summary.measured + summary.known + len(summary.refused) + summary.left))
 
 
 def must_hold(found: Sequence[object]) -> None:
@@ -419,3 +479,5 @@ def show(table) -> None:
     for row in table.rows:
         shown.add_row(*row)
     Console().print(shown)
+    for note in table.notes:
+        typer.echo(note)

@@ -163,3 +163,24 @@ def load_data(name: str, data_home: Any = None, rows: int | None = None) -> Mult
     kept = np.sort(np.random.default_rng(0).choice(len(data.target), rows, replace=False))
     views = {view: table[kept] for view, table in data.views.items()}
     return MultiViewData(views, data.target[kept], data.name)
+
+
+def shuffled(data: MultiViewData, seed: int) -> MultiViewData:
+    """Return the rows, and their classes, in the order that a seed draws: files are often sorted by class."""
+    assert data.target is not None
+    order = np.random.default_rng(seed).permutation(len(data.target))  # (n,)
+    views = {name: reordered(table, order) for name, table in data.views.items()}
+    return MultiViewData(views, data.target[order], data.name)
+
+
+def reordered(table: Any, order: np.ndarray) -> Any:
+    """Return rows in another order, and columns too where they are the rows themselves, as in a graph of citations.
+
+    Examples
+    --------
+    >>> reordered(np.array([[0, 1], [2, 3]]), np.array([1, 0]))
+    array([[3, 2],
+           [1, 0]])
+    """
+    rows = table[order]
+    return rows[:, order] if table.shape[0] == table.shape[1] else rows

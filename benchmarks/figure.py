@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from benchmarks.data import DATA
-from benchmarks.records import Record
+from benchmarks.records import Record, failed
 from benchmarks.suites import SUITES
 from benchmarks.tables import as_cell
 from coterie.files import written_whole
@@ -25,7 +26,7 @@ class Curve:
 def landmark_curves(records: Sequence[Record], measure: str) -> dict[tuple[str, str], Curve]:
     """Return the curves by data set and method; of a seed measured twice the last counts."""
     values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
-    for record in records:
+    for record in filterfalse(failed, records):
         curve = values.setdefault((record["data"], record["method"]), {})
         seeds = curve.setdefault(int(record["settings"]["n_landmarks"]), {})
         seeds[record["seed"]] = float(record[measure])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -41,7 +41,7 @@ class ListOfTables:
     def fit_predict(self, views: Arrays) -> np.ndarray:
         """Return the cluster of every row."""
         with quietly():
-            return self.estimator.fit_predict([np.asarray(view, dtype=np.float64) for view in views.values()])
+            return self.estimator.fit_predict(as_tables(views))
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,87 @@ class FaissKMeans:
         return kmeans.index.search(table, 1)[1].ravel()
 
 
+@dataclass(frozen=True)
+class Snf:
+    """Similarity network fusion (snfpy), and scikit-learn's spectral clustering of the fused network."""
+
+    n_clusters: int
+    seed: int
+    n_neighbors: int = 20
+    mu: float = 0.5
+
+    def fit_predict(self, views: Arrays) -> np.ndarray:
+        """Return the cluster of every row."""
+        from sklearn.cluster import spectral_clustering
+
+        with quietly():
+            import snf
+
+            snf.compute.check_array = renamed_check_array
+            affinities = snf.make_affinity(as_tables(views), K=self.n_neighbors, mu=self.mu, metric="euclidean")
+            fused = snf.snf(affinities, K=self.n_neighbors)  # (n, n)
+            return spectral_clustering(fused, n_clusters=self.n_clusters, random_state=self.seed)
+
+
+@dataclass(frozen=True)
+class WnnLeiden:
+    """Weighted nearest neighbours (muon), and Leiden with the resolution that comes nearest to k clusters."""
+
+    n_clusters: int
+    seed: int
+    n_components: int = 30
+    n_neighbors: int = 20
+    searches: int = 12
+
+    def fit_predict(self, views: Arrays) -> np.ndarray:
+        """Return the cluster of every row."""
+        with quietly():
+            graph = self.neighbours(views)
+            return nearest_resolution(lambda gamma: self.leiden(graph, gamma), self.n_clusters, self.searches)
+
+    def neighbours(self, views: Arrays) -> Any:
+        """Return muon's data with the joint graph of all views."""
+        import muon
+        import scanpy
+        from anndata import AnnData
+        from mudata import MuData
+
+        tables = {name: AnnData(table) for name, table in zip(views, as_tables(views), strict=True)}
+        for table in tables.values():
+            components = min(self.n_components, min(table.shape) - 1)
+            scanpy.pp.pca(table, n_comps=components, random_state=self.seed)
+            scanpy.pp.neighbors(table, n_neighbors=self.n_neighbors, random_state=self.seed)
+        data = MuData(tables)
+        muon.pp.neighbors(data, n_multineighbors=min(200, data.n_obs - 1), random_state=self.seed)
+        return data
+
+    def leiden(self, data: Any, resolution: float) -> np.ndarray:
+        """Return Leiden's clusters."""
+        import scanpy
+
+        scanpy.tl.leiden(
+            data, resolution=resolution, random_state=self.seed, flavor="igraph", n_iterations=2, directed=False
+        )
+        return data.obs["leiden"].astype(int).to_numpy()
+
+
+# What is more than a class with fit_predict; others are found by their dotted names.
+ADAPTERS: dict[str, Callable[..., Any]] = {
+    "faiss.Kmeans": FaissKMeans,
+    "snf.snf": Snf,
+    "muon.pp.neighbors": WnnLeiden,
+}
+
+# The rows of the tables, where they can be imported.
+LIBRARIES = (
+    Method("k-means (FAISS)", "faiss.Kmeans", {"n_runs": 10}),
+    Method("SNF (snfpy)", "snf.snf", cost="cubic"),
+    Method("WNN + Leiden (muon)", "muon.pp.neighbors", cost="quadratic"),
+    Method("Co-training (mvlearn)", "mvlearn.cluster.MultiviewSpectralClustering", cost="cubic"),
+    Method("Co-regularised (mvlearn)", "mvlearn.cluster.MultiviewCoRegSpectralClustering", cost="cubic"),
+)
+
+
 @contextmanager
 def quietly() -> Iterator[None]:
     """Ignore warnings: what another library has to say to its users is not for ours."""
@@ -83,7 +164,40 @@ def side_by_side(views: Arrays) -> np.ndarray:
     >>> side_by_side({"a": np.ones((2, 3), np.uint8), "b": np.zeros((2, 1))}).dtype
     dtype('float32')
     """
-    return np.concatenate(list(views.values()), axis=1, dtype=np.float32, casting="unsafe")
+    return np.concatenate([dense(view) for view in views.values()], axis=1, dtype=np.float32, casting="unsafe")
+
+
+def as_tables(views: Arrays) -> list[np.ndarray]:
+    """Return the views as float64 arrays."""
+    return [np.asarray(dense(view), dtype=np.float64) for view in views.values()]
+
+
+def dense(view: Any) -> np.ndarray:
+    """Return a view with its zeros."""
+    return view.toarray() if hasattr(view, "toarray") else view
+
+
+def renamed_check_array(array: Any, force_all_finite: bool = True, **more: Any) -> np.ndarray:
+    """Check an array for snfpy, which calls a parameter by the name that scikit-learn had for it before 1.6."""
+    from sklearn.utils import check_array
+
+    return check_array(array, ensure_all_finite=force_all_finite, **more)
+
+
+def nearest_resolution(cluster: Callable[[float], np.ndarray], n_clusters: int, searches: int) -> np.ndarray:
+    """Return the labels whose number comes nearest to ``n_clusters``, by halving the logarithm of the resolution."""
+    low, high, best = 1e-2, 10.0, None
+    for _ in range(searches):
+        middle = float(np.sqrt(low * high))
+        labels = cluster(middle)
+        count = len(np.unique(labels))
+        if best is None or abs(count - n_clusters) < abs(len(np.unique(best)) - n_clusters):
+            best = labels
+        if count == n_clusters:
+            break
+        low, high = (middle, high) if count < n_clusters else (low, middle)
+    assert best is not None
+    return best
 
 
 def is_library(method: Method) -> bool:
@@ -114,8 +228,8 @@ def make_clustering(method: Method, n_clusters: int, seed: int) -> Any:
     """Return the method, ours or another library's, ready for ``fit_predict(views)``."""
     if not is_library(method):
         return make_estimator(method, n_clusters, seed)
-    if method.estimator == "faiss.Kmeans":
-        return FaissKMeans(n_clusters, seed, **method.params)
+    if method.estimator in ADAPTERS:
+        return ADAPTERS[method.estimator](n_clusters, seed, **method.params)
     module, _, name = method.estimator.rpartition(".")
     estimator = getattr(import_module(module), name)(n_clusters=n_clusters, random_state=seed, **method.params)
     return ListOfTables(estimator) if module.startswith("mvlearn") else OneTable(estimator)
@@ -126,4 +240,5 @@ def library_version(method: Method) -> dict[str, str]:
     if not is_library(method):
         return {}
     package, _, _ = method.estimator.partition(".")
-    return {"scikit-learn" if package == "sklearn" else package: str(import_module(package).__version__)}
+    with quietly():
+        return {"scikit-learn" if package == "sklearn" else package: str(import_module(package).__version__)}

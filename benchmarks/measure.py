@@ -5,49 +5,96 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
-import os
 import platform
 import sys
-import threading
 import time
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import coterie
-from benchmarks.data import load_data
-from benchmarks.suites import Run
+from benchmarks.data import load_data, shuffled
+from benchmarks.libraries import is_library, library_version, make_clustering, why_not
+from benchmarks.suites import SHUFFLED, Run
 from coterie import metrics
 from coterie.datasets import MultiViewData
-from coterie.peers.registry import make_estimator, warm_up
+from coterie.peers.registry import Method, warm_up
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 MEGABYTE = 2**20
 
 
+# Rows beyond which methods that compare all pairs of rows are not tried; a set of such size takes them many minutes.
+MOST_ROWS = {"quadratic": 20_000, "cubic": 5_000}
+GROWTH = {"quadratic": "n²", "cubic": "n³"}
+
+
+class NotForThisDataError(Exception):
+    """A method that is not measured on a data set, and why."""
+
+
 def measure(run: Run, data_home: str | None) -> dict[str, Any]:
     """Fit the run's method and return its record."""
-    data = cached_data(run.data, data_home, run.rows)
-    target = data.target
-    assert target is not None
-    warm_up(run.method.estimator)
-    model = make_estimator(run.method, len(set(target.tolist())), run.seed)
+    data, target = prepare(run, data_home)
+    model = make_clustering(run.method, len(set(target.tolist())), run.seed)
     before = start_of_peak()
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     labels = model.fit_predict(data.views)
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     peak = max(peak_memory() - before, 0)
+    return {
+        **about(run),
+        **metrics.scores(target, labels),
+        "seconds": round(seconds, 4),
+        "cpu_seconds": round(cpu, 4),
+        "peak_mb": round(peak / MEGABYTE, 1),
+        "n_rows": len(target),
+        "versions": {**versions(), **library_version(run.method)},
+    }
+
+
+def prepare(run: Run, data_home: str | None) -> tuple[MultiViewData, np.ndarray]:
+    """Return the run's rows and classes, in the run's order, with everything loaded that no time should hold.
+
+    Raises
+    ------
+    ImportError
+        If the method's package is not here.
+    NotForThisDataError
+        If the method cannot take these rows, or would take too long.
+    """
+    if reason := why_not(run.method):
+        raise ImportError(reason)
+    data = cached_data(run.data, data_home, run.rows)
+    if run.order == SHUFFLED:
+        data = shuffled(data, run.seed)
+    assert data.target is not None
+    check_fits(run.method, data)
+    if not is_library(run.method):
+        warm_up(run.method.estimator)
+    return data, data.target
+
+
+def check_fits(method: Method, data: MultiViewData) -> None:
+    """Refuse rows that are too many for the method, or views that another library cannot take."""
+    n_rows = next(iter(data.views.values())).shape[0]
+    most = MOST_ROWS.get(method.cost, n_rows)
+    if n_rows > most:
+        raise NotForThisDataError(f"time grows with {GROWTH[method.cost]}: not tried with more than {most:,} rows")
+    if is_library(method) and not all(np.isfinite(table.sum()) for table in data.views.values()):
+        raise NotForThisDataError("takes no missing views")
+
+
+def about(run: Run) -> dict[str, Any]:
+    """Return what a record says of its run, of the machine and of the code."""
     return {
         "method": run.method.name,
         "data": run.data,
         "seed": run.seed,
-        **metrics.scores(target, labels),
-        "seconds": round(seconds, 4),
-        "peak_mb": round(peak / MEGABYTE, 1),
-        "n_rows": len(target),
         "settings": run.settings(),
-        "versions": versions(),
         "machine": machine(),
         "code": {"version": coterie.__version__, "source": source_hash()},
     }
@@ -57,21 +104,6 @@ def measure(run: Run, data_home: str | None) -> dict[str, Any]:
 def cached_data(name: str, data_home: str | None, rows: int | None) -> MultiViewData:
     """Return the data set; the last one stays, because the next run is likely on it too."""
     return load_data(name, data_home, rows)
-
-
-def die_with_parent() -> None:
-    """End this process when the one that started it is gone, however it went."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def start_of_peak() -> int:

@@ -24,6 +24,18 @@ def record_key(record: Record) -> tuple[str, str, int, str]:
     )
 
 
+def failed(record: Record) -> bool:
+    """Return whether a record says why there is no figure: the method took too long, or is not for such data."""
+    return "failed" in record
+
+
+def settled(record: Record, limit: float | None) -> bool:
+    """Return whether a record need not be measured again: it has figures, or a longer limit would not help."""
+    if not failed(record) or record["limit"] is None:
+        return True
+    return limit is not None and record["limit"] >= limit
+
+
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
     """Return the records of a file, in order; a last line that was cut off is not one.
 

@@ -1,21 +1,23 @@
-"""Runs -> records: only those that are not there yet, each in a child process."""
+"""Runs -> records: only those that are not there yet, each in a child process that a limit ends."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.data import MissingDataError
-from benchmarks.measure import die_with_parent, measure, source_hash
-from benchmarks.records import Record, append_record, read_records, record_key
+from benchmarks.measure import NotForThisDataError, about, cached_data, measure, prepare, source_hash
+from benchmarks.records import Record, append_record, read_records, record_key, settled
 from benchmarks.suites import Run
+from coterie.children import Child
+from coterie.peers.registry import warm_up
 
 Measure = Callable[[Any, str | None], Record]  # a run and the data folder -> its record
 
@@ -26,16 +28,132 @@ class Summary:
 
     measured: int = 0
     known: int = 0  # were in the file already
-    missing: dict[str, str] = field(default_factory=dict)  # data sets that are not here, and why
+    missing: dict[str, str] = field(default_factory=dict)  # data sets and methods that are not here, and why
+    refused: list[str] = field(default_factory=list)  # took too long, or not for such data: recorded with the reason
     failed: list[str] = field(default_factory=list)  # runs that ended with an error
+    left: int = 0  # not begun, or not ended, when the time was up
 
 
-def run_all(
-    runs: Sequence[Run],
-    results: str | os.PathLike[str],
+@dataclass(frozen=True)
+class Task:
+    """A run, and the file that its record goes to."""
+
+    run: Run
+    results: Path
+
+
+@dataclass
+class Work:
+    """What several threads share: the tasks that are left, and what became of the others."""
+
+    tasks: deque[Task]
+    summary: Summary
+    advance: Callable[[Run], None]
+    home: str | None
+    jobs: int
+    limit: float | None
+    ends: float | None  # by the monotonic clock
+    measure: Measure
+    children: list[Child] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def time_left(self) -> float | None:
+        """Return the seconds until the end, None where there is no end."""
+        return None if self.ends is None else max(self.ends - time.monotonic(), 0.0)
+
+    def next_task(self) -> Task | None:
+        """Return a task whose data and method are here, None where none is left or the time is up."""
+        with self.lock:
+            while self.tasks:
+                if self.time_left() == 0:
+                    self.summary.left += len(self.tasks)
+                    self.tasks.clear()
+                    return None
+                task = self.tasks.popleft()
+                if not {task.run.data, task.run.method.name} & set(self.summary.missing):
+                    return task
+                self.advance(task.run)
+        return None
+
+    def do_all(self, number: int) -> None:
+        """Do tasks, in a child process on this thread's share of the cores, until none is left."""
+        pin_thread(number, self.jobs)
+        with Child(self.home) as child:
+            self.children.append(child)
+            while task := self.next_task():
+                self.do(child, task)
+
+    def do(self, child: Child, task: Task) -> None:
+        """Measure one run, and keep what it came to."""
+        run, name = task.run, f"{task.run.method.name} on {task.run.data}, seed {task.run.seed}"
+        try:
+            record = self.measured(child, run)
+        except MissingDataError as error:
+            self.summary.missing[run.data] = str(error)
+        except ImportError as error:
+            self.summary.missing[run.method.name] = f"{run.method.name}: {error}"
+        except (TimeoutError, NotForThisDataError) as error:
+            if self.time_left() == 0:
+                with self.lock:
+                    self.summary.left += 1
+                return
+            limit = self.limit if isinstance(error, TimeoutError) else None
+            append_record(task.results, {**about(run), "failed": str(error), "limit": limit, "jobs": self.jobs})
+            self.summary.refused.append(f"{name}: {error}")
+        except Exception as error:  # one method's failure must not end the others' runs
+            self.summary.failed.append(f"{name}: {type(error).__name__}: {error}")
+        else:
+            append_record(task.results, {**record, "jobs": self.jobs})
+            with self.lock:
+                self.summary.measured += 1
+        self.advance(run)
+
+    def measured(self, child: Child, run: Run) -> Record:
+        """Return the record of a run. What is loaded before the fit counts for no limit but the last."""
+        if self.limit is not None:
+            child.call(prepare_run, run, limit=self.time_left())
+        left = [seconds for seconds in (self.limit, self.time_left()) if seconds is not None]
+        return child.call(measure_run, self.measure, run, limit=min(left, default=None))
+
+    def stop(self) -> None:
+        """End what is being done."""
+        self.tasks.clear()
+        for child in self.children:
+            child.end()
+
+
+def measure_run(home: str | None, measure: Measure, run: Run) -> Record:
+    """Return the record of a run, in the child."""
+    return measure(run, home)
+
+
+def prepare_run(home: str | None, run: Run) -> None:
+    """Load what a run needs, in the child."""
+    prepare(run, home)
+
+
+def load_set(home: str | None, name: str, rows: int | None) -> None:
+    """Read a data set, in the child: features are then made once, and stored."""
+    cached_data(name, home, rows)
+
+
+def compile_kernels(home: str | None) -> None:
+    """Compile what most methods need, in the child; it is stored."""
+    warm_up("GuidedCoTraining")
+
+
+def run_all(runs: Sequence[Run], results: str | os.PathLike[str], **options: Any) -> Summary:
+    """Measure the runs that the results do not hold yet; the options are those of `run_many`."""
+    return run_many([(Path(results), run) for run in runs], **options)
+
+
+def run_many(
+    plans: Sequence[tuple[Path, Run]],
     *,
     data_home: str | os.PathLike[str] | None = None,
     jobs: int = 1,
+    limit: float | None = None,
+    stop_after: float | None = None,
     measure: Measure = measure,
     again: bool = False,
     changed: bool = False,
@@ -45,13 +163,16 @@ def run_all(
 
     Parameters
     ----------
-    runs : sequence of Run
-    results : path
-        A file of JSON lines; made where there is none.
+    plans : sequence of (Path, Run)
+        Runs in order, each with the file of JSON lines that its record goes to; made where there is none.
     data_home : path, optional
         Where data sets lie; None is as in :func:`coterie.datasets.load_views`.
     jobs : int
-        Runs at a time. More than one disturbs the times.
+        Runs at a time, each on its share of the cores. More than one disturbs the times.
+    limit : float, optional
+        Seconds after which a fit is ended; that it did not end is then what the results hold.
+    stop_after : float, optional
+        Seconds after which nothing more is begun and what is not finished is ended.
     measure : function
         Makes a record of a run, in the child process.
     again : bool
@@ -61,70 +182,55 @@ def run_all(
     progress : bool
         Whether to show a bar on standard error.
     """
-    results = Path(results)
-    records = [] if again else read_records(results)
-    known = {record_key(record) for record in records if not changed or record["code"]["source"] == source_hash()}
-    todo = [run for run in runs if run.key() not in known]
-    summary = Summary(known=len(runs) - len(todo))
+    held = {path: set() if again else known_keys(path, limit, changed) for path in {path for path, _ in plans}}
+    tasks = [Task(run, path) for path, run in plans if run.key() not in held[path]]
+    summary = Summary(known=len(plans) - len(tasks))
     home = None if data_home is None else str(data_home)
-    with bar(len(runs), summary.known, progress) as advance:
-        while todo:
-            todo = run_until_break(todo, results, home, jobs, measure, summary, advance)
+    ends = None if stop_after is None else time.monotonic() + stop_after
+    with bar(len(plans), summary.known, progress) as advance:
+        work = Work(deque(tasks), summary, advance, home, jobs, limit, ends, measure)
+        if jobs > 1 and tasks:
+            load_once(tasks, home)
+        run_threads(work)
     return summary
 
 
-def run_until_break(
-    todo: list[Run],
-    results: Path,
-    home: str | None,
-    jobs: int,
-    measure: Measure,
-    summary: Summary,
-    advance: Any,
-) -> list[Run]:
-    """Measure runs until none is left, or a worker dies; return those that were not begun."""
-    waiting = list(todo)
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=die_with_parent)
-    under_way: dict[Future, Run] = {}
-    broken = False
-    try:
-        while under_way or (waiting and not broken):
-            while waiting and len(under_way) < jobs and not broken:
-                run = waiting.pop(0)
-                if run.data in summary.missing:
-                    advance(run)
-                    continue
-                try:
-                    under_way[pool.submit(measure, run, home)] = run
-                except BrokenProcessPool:
-                    waiting.insert(0, run)
-                    broken = True
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                run = under_way.pop(future)
-                broken |= settle(future, run, results, jobs, summary)
-                advance(run)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    return waiting
+def known_keys(path: Path, limit: float | None, changed: bool) -> set[tuple[str, str, int, str]]:
+    """Return the runs that a file holds; with ``changed``, those of today's code."""
+    records = [record for record in read_records(path) if settled(record, limit)]
+    return {record_key(record) for record in records if not changed or record["code"]["source"] == source_hash()}
 
 
-def settle(future: Future, run: Run, results: Path, jobs: int, summary: Summary) -> bool:
-    """Keep what a run came to; return whether its worker died."""
-    name = f"{run.method.name} on {run.data}, seed {run.seed}"
+def load_once(tasks: Sequence[Task], home: str | None) -> None:
+    """Make features of data sets, and compile, before several processes would each do so."""
+    with Child(home) as child:
+        child.call(compile_kernels)
+        for name, rows in dict.fromkeys((task.run.data, task.run.rows) for task in tasks):
+            try:
+                child.call(load_set, name, rows)
+            except MissingDataError:
+                continue  # it is told when it is its turn
+
+
+def run_threads(work: Work) -> None:
+    """Do the work, one thread and one child process a job; where somebody stops it, end them all."""
+    threads = [threading.Thread(target=work.do_all, args=(number,)) for number in range(work.jobs)]
     try:
-        record = future.result()
-    except MissingDataError as error:
-        summary.missing[run.data] = str(error)
-    except BrokenProcessPool:
-        summary.failed.append(f"{name}: the process was killed (out of memory?)")
-        return True
-    except Exception as error:  # one method's failure must not end the others' runs
-        summary.failed.append(f"{name}: {type(error).__name__}: {error}")
-    else:
-        append_record(results, {**record, "jobs": jobs})
-        summary.measured += 1
-    return False
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        work.stop()
+        raise
+
+
+def pin_thread(number: int, jobs: int) -> None:
+    """Give this thread, and the processes it starts, one of so many shares of the cores."""
+    if jobs == 1 or not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[number % len(cores) :: jobs])
 
 
 @contextmanager

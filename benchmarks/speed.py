@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.libraries import is_library, why_not
 from benchmarks.records import Record, read_records
 from benchmarks.runner import Summary, run_all
-from benchmarks.suites import Run
+from benchmarks.suites import FILE_ORDER, Run
 from benchmarks.timing import measure_speed
 from coterie.peers.registry import CONCAT_LSC, COTERIE, LSC, METHODS, MVSCB, PUBLISHED, Method
 
@@ -33,14 +33,15 @@ class SpeedRun(Run):
     product_landmarks: int = 600  # of the bare product that it is measured in
     repeats: int = 3
     patience: float = 60.0  # seconds after which there are no more repeats
+    order: str = FILE_ORDER  # times do not depend on it
 
     def settings(self) -> dict[str, Any]:
         """Return what makes it another measurement; repeats and patience do not."""
-        if is_library(self.method) or self.kind == "start":
-            own = {"estimator": self.method.estimator, "rows": self.rows, **self.method.params}
-        else:
-            own = super().settings()
-        return {"part": self.part, **own}
+        return {"part": self.part, **super().settings()}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what is set on the estimator, or on a new process."""
+        return self.method.params if self.kind == "start" else super().parameters()
 
 
 @dataclass(frozen=True)

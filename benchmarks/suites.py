@@ -9,14 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.data import DATA, UNEQUAL
+from benchmarks.libraries import LIBRARIES, is_library
 from benchmarks.unequal import is_small
-from coterie.peers.registry import CONCAT_LSC, COTERIE, EXACT, LSC, METHODS, MVSCB, PUBLISHED, Method, make_estimator
+from coterie.peers.registry import (
+    CONCAT_LSC,
+    COTERIE,
+    EXACT,
+    LSC,
+    METHODS,
+    MVSCB,
+    PUBLISHED,
+    SC,
+    Method,
+    make_estimator,
+)
 
 # How the columns of k-means are scaled; "auto" prepares them as Coterie does.
 SCALINGS = ("none", "block", "half", "standard")
 
 # Settings that change how fast an answer comes, or are part of a run's name already.
 NO_SETTINGS = ("n_clusters", "n_jobs", "device", "random_state", "verbose", "store_embedding", "block_size")
+
+
+SHUFFLED, FILE_ORDER = "shuffled", "file"  # how rows are ordered: as the seed draws, or as they are stored
 
 
 @dataclass(frozen=True)
@@ -27,12 +42,19 @@ class Run:
     data: str
     seed: int
     rows: int | None = None  # so many rows of it only
+    order: str = SHUFFLED
 
     def settings(self) -> dict[str, Any]:
-        """Return every parameter of the estimator: other defaults are another measurement."""
+        """Return every parameter of the estimator: other defaults are another measurement, and so is another order."""
+        own = {"estimator": self.method.estimator, "rows": self.rows, **self.parameters()}
+        return own if self.order == FILE_ORDER else {**own, "order": self.order}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what is set on the estimator; of another library's, what was chosen here."""
+        if is_library(self.method):
+            return self.method.params
         params = make_estimator(self.method, n_clusters=2, seed=self.seed).get_params()
-        kept = {name: value for name, value in params.items() if name not in NO_SETTINGS}
-        return {"estimator": self.method.estimator, "rows": self.rows, **kept}
+        return {name: value for name, value in params.items() if name not in NO_SETTINGS}
 
     def key(self) -> tuple[str, str, int, str]:
         """Return what tells this run from all others."""
@@ -58,22 +80,27 @@ def single_views(data: str, landmarks: str) -> list[Method]:
 
 def further_methods() -> list[Method]:
     """Return what else is registered that takes all views and any number of rows."""
-    listed = {COTERIE.name, PUBLISHED.name, CONCAT_LSC.name, MVSCB.name}
-    found = [method for method in METHODS.values() if method.name not in listed and method.estimator != "ConcatKMeans"]
-    return [method for method in found if method.cost == "linear" and not method.one_view]
+    return [method for method in other_peers() if method.cost == "linear" and not method.one_view]
+
+
+def other_peers() -> list[Method]:
+    """Return what the paper did not measure, beside k-means; those that take one table on all views side by side."""
+    listed = {COTERIE.name, PUBLISHED.name, CONCAT_LSC.name, MVSCB.name, LSC.name, SC.name, EXACT.name}
+    return [method for method in METHODS.values() if method.name not in listed and method.estimator != "ConcatKMeans"]
 
 
 def paper_methods(data: str) -> list[Method]:
-    """Return the rows of the paper's tables, Coterie's defaults, and the method of 2016 where it can run."""
-    exact = [EXACT] if data == "uci" else []
+    """Return the rows of the paper's tables, Coterie's defaults, the method of 2016, and all other peers."""
     # "We sample 800 landmark points": drawn at random, which comes nearer to the paper's figures than k-means.
-    return [*single_views(data, "random"), CONCAT_LSC.given(landmarks="random"), MVSCB, PUBLISHED, COTERIE, *exact]
+    own = [*single_views(data, "random"), CONCAT_LSC.given(landmarks="random"), MVSCB, PUBLISHED, COTERIE, EXACT]
+    return [*own, SC, *other_peers(), *LIBRARIES]
 
 
 def leaderboard_methods(data: str) -> list[Method]:
     """Return what a user could choose from."""
     kmeans = [METHODS[f"k-means, {scaling}"] for scaling in SCALINGS]
-    return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *further_methods(), *single_views(data, "kmeans")]
+    ours = [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, EXACT, SC]
+    return [*ours, *other_peers(), *LIBRARIES, *single_views(data, "kmeans")]
 
 
 def robustness_methods(data: str) -> list[Method]:
@@ -174,7 +201,7 @@ def plan(
 
     Examples
     --------
-    >>> [run.method.name for run in plan("paper", [0], only_data=["usps"])]
+    >>> [run.method.name for run in plan("paper", [0], only_data=["usps"])][:7]
     ['SC(1)', 'SC(2)', 'SC(3)', 'ConcatLSC', 'MVSC-B', 'Guided co-training', 'Coterie']
     """
     chosen = SUITES[suite]

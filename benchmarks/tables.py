@@ -6,13 +6,14 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.data import DATA
-from benchmarks.records import Record
-from benchmarks.suites import SUITES, TROUBLES, settings_hash
+from benchmarks.records import Record, failed
+from benchmarks.suites import FILE_ORDER, SUITES, TROUBLES, settings_hash
 from coterie.files import write_text
 
 PAPER_METHODS = (
@@ -24,6 +25,7 @@ PAPER_METHODS = (
     "Exact 2016",
 )
 SYNTHETIC = ("weak", "scaled", "duplicated", "missing", "noise")
+SMALL_ROWS = 5_000  # sets of up to so many rows have a mean of their own: the methods of all pairs ran on no others
 SINGLE_VIEW = re.compile(r"SC\(\d+\)")
 
 
@@ -43,6 +45,7 @@ class Table:
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()  # what stands below it
 
 
 def paper_targets() -> dict[tuple[str, str, str], float]:
@@ -69,7 +72,7 @@ def summarise(records: Iterable[Record], measure: str) -> dict[tuple[str, str], 
     defaults have changed.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    for record in records:
+    for record in filterfalse(failed, records):
         settings = groups.setdefault((record["method"], record["data"]), {})
         key = settings_hash(record["settings"])
         seeds = settings.pop(key, {})
@@ -115,47 +118,95 @@ def paper_table(records: Sequence[Record], measure: str) -> Table:
     whole = all(record["settings"].get("rows") is None for record in records)
     targets = paper_targets() if whole else {}  # some rows of a data set are not the paper's data set
     columns = [name for name in SUITES["paper"].data if any(data == name for _, data in cells)]
+    refused = refusals(records, cells)
+    others = dict.fromkeys(method for method, _ in (*cells, *refused) if method not in PAPER_METHODS)
     rows = []
-    for method in PAPER_METHODS:
+    for method in (*PAPER_METHODS, *others):
         shown = [
             show_cell(
                 cells.get((method, data)),
                 targets.get((measure, method, DATA[data].paper or "")),
                 3 if measure != "seconds" else 2,
             )
+            or ("-" if (method, data) in refused else "")
             for data in columns
         ]
         if any(shown):
             rows.append((method, *shown))
     header = ("method", *(DATA[data].title for data in columns))
     note = "" if measure == "seconds" or not whole else ", the paper's figure in brackets"
-    return Table(f"{measure}: mean ± deviation over seeds{note}", header, tuple(rows))
+    caption = f"{measure}: mean ± deviation over seeds{note}"
+    return Table(caption, header, tuple(rows), notes_of(records, cells))
 
 
 def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
-    """Return methods by data sets, the best mean first.
+    """Return methods by data sets, the best mean over small sets first.
 
-    The mean is over the real data sets that all methods ran on, or over synthetic ones where there are no others.
+    Means are over the real sets, all of them and those of up to 5,000 rows, or over synthetic ones where there are no
+    others; a method that did not run on one of them has none.
     """
     cells = with_single_views(summarise(records, measure))
+    refused = refusals(records, cells)
     columns = [data for data in SUITES["leaderboard"].data if any(d == data for _, d in cells)]
-    methods = list(dict.fromkeys(method for method, _ in cells))
-    common = [data for data in columns if all((method, data) in cells for method in methods)]
-    common = [data for data in common if data not in SYNTHETIC] or common
+    real = [data for data in columns if data not in SYNTHETIC] or columns
+    n_rows = {record["data"]: record["n_rows"] for record in records if "n_rows" in record}
+    small = [data for data in real if n_rows.get(data, 0) <= SMALL_ROWS]
+    means = {"mean": real} if small in ([], real) else {f"mean, up to {SMALL_ROWS:,} rows": small, "mean": real}
+    falling, digits = (-1, 3) if measure != "seconds" else (1, 2)
 
-    def mean(method: str) -> float:
-        values = [cells[method, data].mean for data in common]
-        return float(np.mean(values)) if values else float("nan")
+    def rank(method: str) -> list[float]:
+        found = (mean_over(cells, method, names) for names in means.values())
+        return [float("inf") if mean is None else falling * mean for mean in found]
 
-    falling = -1 if measure != "seconds" else 1
-    ordered = sorted(methods, key=lambda method: falling * np.nan_to_num(mean(method)))
-    digits = 3 if measure != "seconds" else 2
     rows = []
-    for method in ordered:
-        shown = [show_cell(cells.get((method, data)), digits=digits) for data in columns]
-        rows.append((method, *shown, f"{mean(method):.{digits}f}" if common else ""))
-    header = ("method", *(DATA[data].title for data in columns), "mean")
-    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
+    for method in sorted(dict.fromkeys(method for method, _ in cells), key=rank):
+        shown = [
+            show_cell(cells.get((method, data)), digits=digits) or ("-" if (method, data) in refused else "")
+            for data in columns
+        ]
+        found = [mean_over(cells, method, names) for names in means.values()]
+        rows.append((method, *shown, *("" if mean is None else f"{mean:.{digits}f}" for mean in found)))
+    header = ("method", *(DATA[data].title for data in columns), *means)
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells))
+
+
+def mean_over(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> float | None:
+    """Return a method's mean over data sets, None where it lacks one."""
+    if not all((method, name) in cells for name in names):
+        return None
+    return float(np.mean([cells[method, name].mean for name in names]))
+
+
+def refusals(records: Iterable[Record], cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, str], str]:
+    """Return why methods have no figure on data sets."""
+    found = {(record["method"], record["data"]): record["failed"] for record in filter(failed, records)}
+    return {names: reason for names, reason in found.items() if names not in cells}
+
+
+def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
+    """Return what is said below a table: why there is a dash, and which figures are of rows in file order."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for (method, data), reason in refusals(records, cells).items():
+        reasons.setdefault(reason, {}).setdefault(DATA[data].title, []).append(method)
+    dashes = []
+    for reason, found in reasons.items():
+        sets = [f"{title} ({', '.join(methods)})" for title, methods in found.items()]
+        dashes.append(f"A dash, {reason}: {'; '.join(sets)}.")
+    sorted_rows = in_file_order(records)
+    return (*dashes, *([f"Rows in file order, not shuffled: {sorted_rows}."] if sorted_rows else []))
+
+
+def in_file_order(records: Iterable[Record]) -> str:
+    """Return the methods whose last figures are of rows in file order, with the data sets where it is not all."""
+    orders: dict[str, dict[str, str]] = {}
+    for record in filterfalse(failed, records):
+        orders.setdefault(record["method"], {})[record["data"]] = record["settings"].get("order", FILE_ORDER)
+    named = []
+    for method, found in orders.items():
+        stored = [DATA[data].title for data, order in found.items() if order == FILE_ORDER]
+        if stored:
+            named.append(method if len(stored) == len(found) else f"{method} ({', '.join(dict.fromkeys(stored))})")
+    return "; ".join(named)
 
 
 def robustness_table(records: Sequence[Record], measure: str) -> Table:
@@ -168,7 +219,7 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
             shown = [show_cell(cells.get((method, data + ending)), digits=digits) for ending in ("", *TROUBLES)]
             rows.append((f"{DATA[data].title}, {method}", *shown))
     header = ("data and method", "as it is", *TROUBLES.values())
-    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows))
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells))
 
 
 def unequal_table(records: Sequence[Record], measure: str) -> Table:
@@ -180,7 +231,7 @@ def unequal_table(records: Sequence[Record], measure: str) -> Table:
     if whole:
         means = (float(np.mean([line[m].mean for line in whole])) for m in methods)  # type: ignore[union-attr]
         rows.append(("mean", *(f"{mean:.{digits}f}" for mean in means)))
-    return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows))
+    return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows), notes_of(records, cells))
 
 
 def unequal_lines(records: Sequence[Record], measure: str) -> tuple[list[str], dict[str, dict[str, Cell | None]]]:
@@ -219,7 +270,7 @@ def with_single_views(cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, 
 
 
 def markdown(table: Table) -> str:
-    """Return the table in Markdown.
+    """Return the table in Markdown, its notes below.
 
     Examples
     --------
@@ -229,7 +280,8 @@ def markdown(table: Table) -> str:
     | a | 0.5 |
     """
     lines = [table.header, ("---",) * len(table.header), *table.rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join([body, *table.notes])
 
 
 def latex(table: Table) -> str:

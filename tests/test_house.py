@@ -24,7 +24,7 @@ ROOMS = (
     ("arrays",),
     ("datasets",),
     ("formats", "features", "metrics"),
-    ("validation", "threads", "progress", "files", "lazy", "waiting"),
+    ("validation", "threads", "progress", "files", "lazy", "waiting", "children"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}
 

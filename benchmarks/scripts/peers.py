@@ -1,9 +1,8 @@
 """The peers' figures beside those that were published, as lines of ``benchmarks/results/peers.jsonl``.
 
 ``python -m benchmarks.scripts.peers FastMICE AIMC --data uci scene15 --seeds 3`` measures two methods on two sets.
-Rows are
-shuffled with the seed before a method sees them, except with ``--file-order``: some published figures lean on rows that
-are sorted by class.
+Rows are shuffled with the seed before a method sees them, except with ``--file-order``: some published figures lean on
+rows that are sorted by class.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import load_data
+from benchmarks.data import load_data, reordered
 from coterie import peers
 from coterie.metrics import ari, clustering_accuracy, nmi
 
@@ -46,12 +45,6 @@ def measure(method: str, data: str, seed: int, params: dict[str, Any], rows: int
         "params": params,
         "note": "; ".join(filter(None, ["file order" if file_order else "", f"{rows} rows" if rows else ""])),
     }
-
-
-def reordered(table: Any, order: np.ndarray) -> Any:
-    """The rows in another order, and the columns too where they are the rows themselves, as in a graph of citations."""
-    rows = table[order]
-    return rows[:, order] if table.shape[0] == table.shape[1] else rows
 
 
 def main() -> None:

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 from benchmarks import data as bench_data
@@ -20,10 +22,12 @@ from benchmarks.campaigns import batches_left, write_line
 from benchmarks.choosing import choosing_table
 from benchmarks.commands import app
 from benchmarks.figure import landmark_curves, landmarks_figure
+from benchmarks.libraries import LIBRARIES, is_library
+from benchmarks.measure import NotForThisDataError, measure, prepare
 from benchmarks.records import append_record, read_records, record_key
 from benchmarks.runner import run_all
 from benchmarks.steadiness import steadiness_table
-from benchmarks.suites import SUITES, Run, plan
+from benchmarks.suites import FILE_ORDER, SUITES, Run, plan
 from benchmarks.tables import (
     Table,
     latex,
@@ -36,7 +40,10 @@ from benchmarks.tables import (
     robustness_table,
     summarise,
 )
-from coterie.peers.registry import Method, make_estimator
+from coterie import peers
+from coterie.datasets import MultiViewData
+from coterie.metrics import ari
+from coterie.peers.registry import METHODS, Method, make_estimator
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = (os.getcwd(), os.path.expanduser("~"), sys.prefix)
@@ -44,7 +51,7 @@ SECRETS = (os.getcwd(), os.path.expanduser("~"), sys.prefix)
 
 def record(method="Coterie", data="uci", seed=0, acc=0.5, **more):
     found = {"method": method, "data": data, "seed": seed, "ACC": acc, "NMI": acc, "seconds": 1.0}
-    return {**found, "settings": {"n_landmarks": 600}, **more}
+    return {**found, "settings": {"n_landmarks": 600, "order": "shuffled"}, **more}
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
@@ -88,9 +95,17 @@ def test_other_settings_are_another_run():
 def test_every_method_of_every_suite_can_be_made():
     for suite in SUITES:
         for run in plan(suite, [0]):
-            model = make_estimator(run.method, 5, run.seed)
-            assert model.n_clusters == 5
             json.dumps(run.settings())
+            if not is_library(run.method):
+                assert make_estimator(run.method, 5, run.seed).n_clusters == 5
+
+
+@pytest.mark.parametrize("suite", ["paper", "leaderboard"])
+def test_every_peer_and_every_library_has_a_row(suite):
+    methods = [run.method for run in plan(suite, [0], only_data=["uci"])]
+    assert {method.estimator for method in methods} >= {*peers.__all__} - {"ConcatKMeans"}
+    assert {method.name for method in methods} >= {library.name for library in LIBRARIES}
+    assert len({method.name for method in methods}) == len(methods)
 
 
 def test_the_paper_suite_has_every_row_of_the_paper():
@@ -118,6 +133,52 @@ def test_data_on_disk_has_the_views_it_claims(data_folder):
         assert len(data.views) == bench_data.DATA[name].n_views, name
 
 
+# -- the order of rows -----------------------------------------------------------------------------------------------
+
+
+def test_a_seed_shuffles_rows_and_classes_together():
+    stored = bench_data.load_data("digits", rows=300)
+    run = Run(METHODS["k-means, none"], "digits", 1, rows=300)
+    data, target = prepare(run, None)
+    assert not np.array_equal(target, stored.target)
+    order = np.random.default_rng(1).permutation(300)
+    np.testing.assert_array_equal(target, stored.target[order])
+    for name, table in stored.views.items():
+        np.testing.assert_array_equal(data.views[name], table[order])
+    again, _ = prepare(replace(run, seed=2), None)
+    assert not np.array_equal(again.views[name], data.views[name])
+    same, _ = prepare(replace(run, order=FILE_ORDER), None)
+    np.testing.assert_array_equal(same.views[name], table)
+
+
+def test_a_graph_keeps_its_edges_when_rows_are_shuffled():
+    rng = np.random.default_rng(0)
+    graph = sparse.random_array((40, 40), density=0.2, rng=rng, format="csr")
+    data = bench_data.shuffled(MultiViewData({"words": rng.random((40, 3)), "links": graph}, np.arange(40), ""), 5)
+    order = data.target  # where every row was
+    np.testing.assert_array_equal(data.views["links"].toarray(), graph.toarray()[np.ix_(order, order)])
+
+
+def test_figures_in_file_order_are_another_run_and_are_told_from_others():
+    run = Run(METHODS["k-means, none"], "digits", 0)
+    stored = replace(run, order=FILE_ORDER)
+    assert run.key() != stored.key()
+    assert "order" not in stored.settings()  # as in the records from before rows were shuffled
+    old = {"settings": stored.settings()}
+    records = [record("a", "uci", **old), record("a", "usps", **old), record("a", "uci"), record("b", "uci", **old)]
+    assert leaderboard_table(records, "NMI").notes == ("Rows in file order, not shuffled: a (USPS); b.",)
+    assert leaderboard_table(records[2:3], "NMI").notes == ()
+
+
+def test_what_is_measured_is_the_partition_of_the_shuffled_rows():
+    run = Run(METHODS["k-means, none"], "weak", 3, rows=200)
+    found = measure(run, None)
+    data, target = prepare(run, None)
+    labels = make_estimator(run.method, 6, 3).fit_predict(data.views)
+    assert found["ARI"] == ari(target, labels)
+    assert found["settings"]["order"] == "shuffled"
+
+
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +199,53 @@ def test_missing_data_is_reported_and_the_rest_runs(tmp_path):
     assert found["machine"]["cores"] >= 1
     assert set(found["versions"]) == {"python", "numpy", "scipy", "scikit-learn", "numba"}
     assert not any(secret in json.dumps(found) for secret in (*SECRETS, os.uname().nodename))
+
+
+def slow_measure(run, home):
+    time.sleep(60)
+
+
+def test_a_fit_that_takes_too_long_is_recorded_once_for_a_limit(tmp_path):
+    file = tmp_path / "r.jsonl"
+    runs = [Run(Method("k-means", "ConcatKMeans"), "weak", 0, rows=100)]
+    options = {"progress": False, "measure": slow_measure}
+    assert run_all(runs, file, limit=0.5, **options).refused == ["k-means on weak, seed 0: did not end within 0.5 s"]
+    assert run_all(runs, file, limit=0.5, **options).known == 1
+    assert len(run_all(runs, file, limit=1, **options).refused) == 1
+    assert run_all(runs, file, limit=1, progress=False).known == 1
+    assert run_all(runs, file, progress=False).measured == 1
+    assert [(r.get("failed"), r.get("limit")) for r in read_records(file)[:2]] == [
+        ("did not end within 0.5 s", 0.5),
+        ("did not end within 1 s", 1),
+    ]
+    assert summarise(read_records(file), "NMI")["k-means", "weak"].n_seeds == 1
+
+
+def test_when_the_time_is_up_nothing_is_recorded_and_the_rest_is_left(tmp_path):
+    runs = [Run(Method("k-means", "ConcatKMeans"), "weak", seed, rows=100) for seed in range(3)]
+    summary = run_all(runs, tmp_path / "r.jsonl", stop_after=4, measure=slow_measure, progress=False)
+    assert (summary.left, summary.measured, summary.refused) == (3, 0, [])
+    assert read_records(tmp_path / "r.jsonl") == []
+
+
+def test_several_processes_share_the_cores_and_measure_everything_once(tmp_path):
+    runs = [Run(Method("k-means", "ConcatKMeans"), "weak", seed, rows=100) for seed in range(5)]
+    assert run_all(runs, tmp_path / "r.jsonl", jobs=2, progress=False).measured == 5
+    records = read_records(tmp_path / "r.jsonl")
+    assert sorted(r["seed"] for r in records) == list(range(5))
+    cores = len(os.sched_getaffinity(0))
+    assert {r["machine"]["cores"] for r in records} <= {max(cores // 2, 1), (cores + 1) // 2}
+
+
+def test_what_is_not_for_such_data_has_a_reason_and_a_dash(tmp_path):
+    big = Run(METHODS["RMSC"], "correlated_100_many", 0, rows=5001)
+    with pytest.raises(NotForThisDataError, match=r"time grows with n³: not tried with more than 5,000 rows"):
+        prepare(big, None)
+    records = [record("RMSC", "digits"), {**record("RMSC", "uci"), "failed": "too long", "limit": 9}]
+    table = leaderboard_table([*records, record("Coterie", "uci"), record("Coterie", "digits")], "NMI")
+    assert table.rows == (("Coterie", "0.500", "0.500", "0.500"), ("RMSC", "-", "0.500", ""))
+    assert table.notes[0] == "A dash, too long: UCI (RMSC)."
+    assert "| RMSC | - | 0.500 |  |\n\nA dash, too long" in markdown(table)
 
 
 COMMAND = [
@@ -229,6 +337,14 @@ def test_the_leaderboard_is_sorted_and_merges_single_views():
 def test_the_mean_is_over_real_sets_where_there_are_any():
     records = [record(data=data, acc=acc) for data, acc in (("uci", 0.6), ("digits", 0.8), ("weak", 1.0))]
     assert leaderboard_table(records, "NMI").rows == (("Coterie", "0.600", "0.800", "1.000", "0.700"),)
+
+
+def test_methods_that_ran_on_small_sets_alone_have_a_mean_over_those():
+    sizes = {"uci": 2000, "usps": 9298}
+    records = [record("Coterie", data, acc=0.6, n_rows=n) for data, n in sizes.items()]
+    table = leaderboard_table([*records, record("RMSC", "uci", acc=0.7, n_rows=2000)], "NMI")
+    assert table.header == ("method", "UCI", "USPS", "mean, up to 5,000 rows", "mean")
+    assert table.rows == (("RMSC", "0.700", "", "0.700", ""), ("Coterie", "0.600", "0.600", "0.600", "0.600"))
 
 
 def test_noise_and_gaps_stand_beside_the_data_as_it_is():
@@ -346,7 +462,7 @@ def test_commands_say_what_is_wrong(tmp_path):
 
 
 def test_help_teaches_with_examples():
-    for command in ("paper", "leaderboard", "unequal", "landmarks", "tables"):
+    for command in ("paper", "leaderboard", "missing", "unequal", "landmarks", "tables"):
         result = CliRunner().invoke(app, [command, "--help"])
         assert result.exit_code == 0
         assert f"python -m benchmarks {command}" in result.output

@@ -56,6 +56,19 @@ def test_means_are_those_of_the_methods_own_runs(page):
     assert any(line.startswith("| `CoRegularised`, centroid |") for line in lines)
 
 
+def test_the_suites_figures_are_those_of_all_views_in_shuffled_order(page):
+    def line(acc, order="shuffled", **settings):
+        found = {"ACC": acc, "NMI": acc / 2, "seconds": 9.0, "cpu_seconds": 4.0, "data": "uci", "method": "x"}
+        return {**found, "settings": {"estimator": "KASP", "rows": None, "order": order, **settings}}
+
+    suites = [line(0.8), line(0.6), line(0.1, view=0), line(0.1, order=None), line(0.1, rows=500)]
+    suites.append({**line(0.1), "failed": "too long"})
+    assert page.suite_figures("KASP", suites) == {"KASP": ("0.700", "0.350", "4.0")}
+    kinds = [line(0.5, estimator="ConcatKMeans", scaling=scaling) for scaling in ("none", "block")]
+    assert list(page.suite_figures("ConcatKMeans", kinds)) == ["none", "block"]
+    assert "0.700" in page.overview([record("KASP", 0.3)], suites)
+
+
 def test_tables_go_between_their_markers(page):
     text = "a\n<!-- table:x -->\nold\n<!-- /table:x -->\nb\n"
     assert page.fill(text, {"x": "| new |"}) == "a\n<!-- table:x -->\n| new |\n<!-- /table:x -->\nb\n"

@@ -40,8 +40,8 @@ def test_rounds_match_a_literal_transcription(rng):
         a = np.array([1 / (2 * e) for e in errors])
         history.append(sum(errors))
         sums = [np.stack([t[y == j].sum(axis=0) for j in range(3)], axis=1) for t in tables]
-    ours = aimc.alternate(rows, rows.columns_of(np.array(start)), 5, -1)
-    assert np.array_equal(ours.labels, y)
+    ours = aimc.fit_from(rows, rows.columns_of(np.array(start)), 5, -1)
+    assert np.array_equal(ours.state.labels, y)
     assert np.allclose(ours.objective, history)
 
 
@@ -49,7 +49,7 @@ def test_objective_never_rises(rng):
     _, rows = stacked(rng, n=200, widths=(9, 6, 8), k=5)
     for start in range(5):
         first = rows.columns_of(np.arange(start, start + 5))
-        objective = aimc.alternate(rows, first, 40, 0).objective
+        objective = aimc.fit_from(rows, first, 40, 0).objective
         assert all(after <= before + 1e-9 for before, after in pairwise(objective))
 
 

@@ -88,8 +88,8 @@ def test_rounds_match_a_literal_transcription(rng):
         errors = np.array([np.linalg.norm(t.T - m @ anchors @ z) ** 2 for m, t in zip(w, tables, strict=True)])
         a = (1 / errors) / (1 / errors).sum()
     ours = unified.fit_anchors(tables, 3, 1.0, np.arange(3), 4, -1)
-    assert np.allclose(ours.mixtures, z.T, atol=1e-4)
-    assert np.allclose(ours.weights, a, atol=1e-5)
+    assert np.allclose(ours.state.mixtures, z.T, atol=1e-4)
+    assert np.allclose(ours.state.weights, a, atol=1e-5)
     assert ours.objective[-1] == pytest.approx(a**2 @ errors + (z**2).sum(), rel=1e-4)
 
 

@@ -82,3 +82,15 @@ def test_common_vectors_are_those_of_the_weighted_sum(rng):
     found = dense.common_vectors(bases, weights, 3)
     assert np.allclose(found.T @ found, np.eye(3))
     assert np.allclose(found @ found.T, expected @ expected.T)
+
+
+def test_local_affinities_have_the_distance_to_the_seventh_neighbour_as_scale(rng):
+    table = rng.standard_normal((40, 3))
+    distances = np.linalg.norm(table[:, None] - table, axis=2)  # (n, n)
+    scales = np.sort(distances, axis=1)[:, 7]
+    expected = np.exp(-(distances**2) / np.outer(scales, scales)) - np.eye(40)
+    np.testing.assert_allclose(dense.local_affinity(table), expected, atol=1e-10)
+
+
+def test_rows_that_are_all_the_same_have_finite_local_affinities():
+    assert np.isfinite(dense.local_affinity(np.ones((10, 2)))).all()

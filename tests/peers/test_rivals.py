@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import peers
 from coterie.datasets import make_views
@@ -63,32 +62,6 @@ everyone = pytest.mark.parametrize("name", EASY)
 @pytest.fixture(scope="module")
 def easy():
     return make_views(400, 4, n_columns=(12, 8), separation=5, random_state=3)
-
-
-@pytest.mark.filterwarnings("ignore:Only . of . clusters hold rows")
-@parametrize_with_checks(
-    [
-        LSC(3),
-        ConcatLSC(3),
-        USPEC(3),
-        USENC(3),
-        FastMICE(3, n_members=5),
-        AIMC(3, n_init=3),
-        LMVSC(3, n_landmarks=10, n_init=2),
-        SMVSC(3),
-        FPMVSCAG(3),
-        SFMC(3),
-        Nystroem(3),
-        KASP(3),
-        PIC(3),
-        Sequential(3),
-        ShinnouSasaki(3),
-        CommuteTime(3),
-        SparseAutoencoder(3, hidden=(8,), n_epochs=5),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @everyone

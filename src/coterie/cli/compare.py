@@ -21,12 +21,36 @@ if TYPE_CHECKING:
     from coterie.peers.registry import Method
 
 MEASURES = ("ACC", "NMI", "ARI")
+SORTS = ("seconds", *MEASURES, "agreement")
 # What k-means' scalings are called here.
 NAMES = {"k-means, none": "k-means, raw", "k-means, block": "k-means, scaled"}
+ALL = "all"
+MOST_COLUMNS = 8  # methods between every two of which the agreement is shown
 
 OnlyMethod = Annotated[
     list[str] | None,
-    typer.Option("--method", "-m", help="Only this method (repeat). Default: all.", rich_help_panel=opt.METHOD),
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="NAME|all",
+        help="Only this method (repeat); all: every one that bears the rows. Default: a few.",
+        rich_help_panel=opt.METHOD,
+    ),
+]
+Limit = Annotated[
+    float | None,
+    typer.Option(
+        "--limit", min=0.1, metavar="SECONDS", help="End a method after this time.", rich_help_panel=opt.METHOD
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="|".join(SORTS),
+        help="Best first by this; those with labels need --target. Default: as listed.",
+        rich_help_panel=opt.METHOD,
+    ),
 ]
 K = Annotated[
     str,
@@ -48,6 +72,8 @@ def compare(
     views: opt.ViewFiles,
     clusters: K = "auto",
     method: OnlyMethod = None,
+    limit: Limit = None,
+    sort: Sort = None,
     rows: Rows = None,
     labels: LabelsFile = None,
     target: opt.TargetFile = None,
@@ -62,16 +88,21 @@ def compare(
     """Run other methods on your files beside Coterie, and show how far they agree.
 
     The methods are Coterie with its defaults and as published, k-means on all views side by side (raw, and scaled),
-    LSC on them and on each view, and MVSC-B; `--method` takes others too. All tables are read into memory first.
-    Agreement is the adjusted Rand index: 1 is the same clusters, 0 is chance.
+    LSC on them and on each view, and MVSC-B; `--method` takes any other of `coterie.peers` too, on all views or, if it
+    takes one table, on a view ("KASP, pixels alone"). All tables are read into memory first, and each method runs in
+    a process of its own, which `--limit` ends. Agreement is the adjusted Rand index: 1 is the same clusters, 0 is
+    chance.
 
     Examples:
 
-    * `coterie compare pixels.npy hog.parquet -k 10 --target y.npy`
+    * `coterie compare pixels.npy hog.parquet -k 10 --target y.npy --sort NMI`
+
+    * `coterie compare pixels.npy hog.parquet -k 10 -m Coterie -m AIMC -m "KASP, hog alone" --limit 60 --sort seconds`
 
     * `coterie compare pixels.npy hog.parquet -k 10 --method Coterie --method "k-means, scaled" --rows 200 --json`
     """
     voice = Voice.of(ctx)
+    order = check_sort(sort, target is not None)
     opened = open_files(views, id_column, header)
     check_outputs([labels], [], opened.files.values())
     known = read_target(target, id_column, opened, header)
@@ -84,18 +115,19 @@ def compare(
         if k == "auto":
             step(0, "looking for the number of clusters")
             k = find_k(tables, seed)
-        outcomes = run_methods(chosen, tables, k, seed, step)
+        outcomes = run_methods(chosen, tables, k, seed, limit, step)
     found_labels = {name: outcome.labels for name, outcome in outcomes.items() if outcome.labels is not None}
     if not found_labels:
         raise ValueError(f"No method could be run: {next(iter(outcomes.values())).failure}")
+    agreeing = agreement(found_labels)
+    truth = None if known is None else known[drawn]
+    described = {name: outcome.describe(truth, mean_agreement(agreeing, name)) for name, outcome in outcomes.items()}
     found: dict[str, Any] = {
         "command": "compare",
         "rows": len(next(iter(found_labels.values()))),
         "clusters": k,
-        "methods": {
-            name: outcome.describe(None if known is None else known[drawn]) for name, outcome in outcomes.items()
-        },
-        "agreement": agreement(found_labels),
+        "methods": in_order(described, order),
+        "agreement": agreeing,
         "views": opened.facts(),
         "files": {},
         "config": opt.recorded(ctx),
@@ -114,11 +146,42 @@ class Outcome:
     labels: np.ndarray | None  # (n,); None where it failed
     failure: str | None = None
 
-    def describe(self, known: np.ndarray | None) -> dict[str, Any]:
+    def describe(self, known: np.ndarray | None, agreement: float | None) -> dict[str, Any]:
         """Return the outcome as plain data."""
         if self.labels is None:
             return {"failed": self.failure}
-        return {"seconds": self.seconds, "scores": None if known is None else scores(known, self.labels)}
+        return {
+            "seconds": self.seconds,
+            "scores": None if known is None else scores(known, self.labels),
+            "agreement": agreement,
+        }
+
+
+def check_sort(asked: str | None, has_target: bool) -> str | None:
+    """Return by what the table is sorted, None for the order of the list."""
+    if asked is None:
+        return None
+    names = {name.lower(): name for name in SORTS}
+    if asked.lower() not in names:
+        raise ValueError(f"--sort takes one of {', '.join(SORTS)}. Got {asked!r}.")
+    found = names[asked.lower()]
+    if found in MEASURES and not has_target:
+        raise ValueError(f"--sort {found} needs known labels. Pass --target, or sort by seconds or agreement.")
+    return found
+
+
+def in_order(described: dict[str, dict[str, Any]], order: str | None) -> dict[str, dict[str, Any]]:
+    """Return the methods, best first; those that failed are last."""
+
+    def rank(name: str) -> tuple[bool, float]:
+        line = described[name]
+        if "failed" in line or order is None:
+            return "failed" in line, 0.0
+        if order in MEASURES:
+            return False, -line["scores"][order]
+        return False, line["seconds"] if order == "seconds" else -(line["agreement"] or 0.0)
+
+    return {name: described[name] for name in sorted(described, key=rank)}
 
 
 def find_k(tables: dict[str, Any], seed: int) -> int:
@@ -129,51 +192,89 @@ def find_k(tables: dict[str, Any], seed: int) -> int:
 
 
 def run_methods(
-    methods: list[Method], tables: dict[str, Any], k: int, seed: int, step: Callable[[int, str], None]
+    methods: list[Method],
+    tables: dict[str, Any],
+    k: int,
+    seed: int,
+    limit: float | None,
+    step: Callable[[int, str], None],
 ) -> dict[str, Outcome]:
-    """Run methods one after the other; what one cannot do, others may."""
-    from coterie.peers.registry import make_estimator, warm_up
+    """Run methods one after the other, in a process of their own; what one cannot do, others may."""
+    from coterie.children import Child
 
     outcomes = {}
-    for number, method in enumerate(methods):
-        step(number, method.name)
-        warm_up(method.estimator)
-        started = time.perf_counter()
-        try:
-            labels, failure = make_estimator(method, k, seed).fit_predict(tables), None
-        except EXPECTED as error:
-            labels, failure = None, in_one_line(error)
-            complain("warning", f"{method.name} failed: {failure}")
-        outcomes[method.name] = Outcome(time.perf_counter() - started, labels, failure)
+    with Child(tables) as child:
+        for number, method in enumerate(methods):
+            step(number, method.name)
+            started = time.perf_counter()
+            try:
+                child.call(load_kernels, method.estimator)
+                labels, seconds = child.call(fit_method, method, k, seed, limit=limit)
+                outcomes[method.name] = Outcome(seconds, labels)
+            except EXPECTED as error:
+                outcomes[method.name] = Outcome(time.perf_counter() - started, None, in_one_line(error))
     return outcomes
 
 
+def load_kernels(tables: dict[str, Any], estimator: str) -> None:
+    """Fit a handful of rows, in the child, so that no method's time holds the loading of compiled kernels."""
+    from coterie.peers.registry import warm_up
+
+    warm_up(estimator)
+
+
+def fit_method(tables: dict[str, Any], method: Method, k: int, seed: int) -> tuple[np.ndarray, float]:
+    """Return a method's labels and the seconds of its fit, in the child."""
+    from coterie.peers.registry import make_estimator
+
+    started = time.perf_counter()
+    labels = make_estimator(method, k, seed).fit_predict(tables)
+    return labels, time.perf_counter() - started
+
+
 def all_methods(views: list[str]) -> list[Method]:
-    """Return the methods under their names here, those that take one view on each of several."""
+    """Return the methods under their names here; those that take one table on all views side by side and on each."""
     from coterie.peers.registry import METHODS
 
     found = []
     for method in METHODS.values():
-        if not method.one_view:
-            found.append(replace(method, name=NAMES.get(method.name, method.name)))
-        elif len(views) > 1:
+        whole = replace(method, name=NAMES.get(method.name, method.name))
+        found.append(replace(whole, unasked=False) if method.one_view else whole)
+        if method.one_view and len(views) > 1:
             found += [method.on(view, f"{method.name}, {view} alone") for view in views]
     return found
 
 
 def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Method]:
-    """Return the methods that were asked for; where none was, those that bear so many rows."""
-    methods = {method.name: method for method in all_methods(views)}
-    unknown = [name for name in asked if name not in methods]
-    if unknown:
-        raise ValueError(f"There is no method {unknown[0]!r}. There are: {'; '.join(methods)}.")
-    if asked:
-        return [methods[name] for name in asked]
-    usual = [method for method in methods.values() if method.unasked]
-    slow = [method.name for method in usual if not method.bears(n_rows)]
+    """Return the methods that were asked for; where none was, or all, those that bear so many rows."""
+    methods = all_methods(views)
+    if asked and asked != [ALL]:
+        return [find_method(name, methods) for name in asked]
+    tried = [method for method in methods if (method.unasked if not asked else "view" not in method.params)]
+    slow = [method.name for method in tried if not method.bears(n_rows)]
     if slow:
         complain("warning", f"Left out, because {n_rows:,} rows would take them long: {', '.join(slow)}. See --rows.")
-    return [method for method in usual if method.bears(n_rows)]
+    return [method for method in tried if method.bears(n_rows)]
+
+
+def find_method(asked: str, methods: list[Method]) -> Method:
+    """Return the method of that name, or of the class of that name; case, spaces and hyphens do not matter."""
+    known = {bare(method.estimator): method for method in reversed(methods)}
+    known |= {bare(method.name): method for method in methods}
+    if bare(asked) not in known:
+        raise ValueError(f"There is no method {asked!r}. There are: {'; '.join(method.name for method in methods)}.")
+    return known[bare(asked)]
+
+
+def bare(name: str) -> str:
+    """Return the letters and digits of a name.
+
+    Examples
+    --------
+    >>> bare("Co-regularised, pairwise")
+    'coregularisedpairwise'
+    """
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def draw(n_rows: int, wanted: int | None, seed: int) -> Any:
@@ -192,25 +293,47 @@ def agreement(labels: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
     return {one: {other: ari(labels[one], labels[other]) for other in labels} for one in labels}
 
 
+def mean_agreement(agreeing: dict[str, dict[str, float]], name: str) -> float | None:
+    """Return how far a method agrees with the others on average; None where it failed or there is no other."""
+    others = [value for other, value in agreeing.get(name, {}).items() if other != name]
+    return sum(others) / len(others) if others else None
+
+
 def show(console: Console, found: dict[str, Any]) -> None:
     """Print the methods, and how far they agree."""
     from rich.table import Table
 
     console.print(f"[bold]{found['rows']:,} rows, {found['clusters']} clusters[/bold]")
-    names = list(found["agreement"])
-    scored = any(line.get("scores") for line in found["methods"].values())
-    table = Table("", "method", "seconds", *(MEASURES if scored else ()))
-    for heading in range(1, len(names) + 1):
-        table.add_column(str(heading), justify="right")
-    for name, line in found["methods"].items():
+    lines = found["methods"]
+    names = [name for name, line in lines.items() if "failed" not in line]
+    scored = any(line.get("scores") for line in lines.values())
+    # One column for every other method where they fit beside each other, else the mean over the others.
+    pairs = len(names) == len(lines) <= MOST_COLUMNS
+    agreeing = [str(number) for number in range(1, len(names) + 1)] if pairs else ["agreement"]
+    table = Table("", "method")
+    for heading in ("seconds", *(MEASURES if scored else ()), *agreeing):
+        table.add_column(heading, justify="right")
+    if len(names) < len(lines):
+        table.add_column("why not")
+    for number, (name, line) in enumerate(lines.items(), start=1):
         if "failed" in line:
-            table.add_row("-", cell(name), "failed")
+            blank = [""] * (len(table.columns) - 3)
+            table.add_row("-", cell(name), *blank, cell(first_sentence(line["failed"])))
             continue
         measured = [f"{line['scores'][measure]:.3f}" for measure in MEASURES] if scored else []
-        agreeing = [f"{found['agreement'][name][other]:.2f}" for other in names]
-        style = "bold green" if name == "Coterie" else None
-        table.add_row(
-            str(names.index(name) + 1), cell(name), f"{line['seconds']:.2f}", *measured, *agreeing, style=style
-        )
+        shown = [found["agreement"][name][other] for other in names] if pairs else [line["agreement"]]
+        figures = [f"{line['seconds']:.2f}", *measured, *("" if value is None else f"{value:.2f}" for value in shown)]
+        table.add_row(str(number), cell(name), *figures, style="bold green" if name == "Coterie" else None)
     console.print(table)
     show_rest(console, found)
+
+
+def first_sentence(text: str) -> str:
+    """Return what stands before the first full stop that ends a sentence.
+
+    Examples
+    --------
+    >>> first_sentence("It needs 9.6 GB. Use another.")
+    'It needs 9.6 GB'
+    """
+    return text.partition(". ")[0].rstrip(".")

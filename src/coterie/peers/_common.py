@@ -121,15 +121,6 @@ def chosen_views(owner: str, views: Views, chosen: str | int | None) -> tuple[in
     raise AssertionError  # refuse always raises
 
 
-def pick_view(owner: str, views: Views, chosen: str | int | None) -> View:
-    """Return the view of that name or number; the only one where none is chosen."""
-    numbers = chosen_views(owner, views, chosen)
-    if len(numbers) > 1:
-        names = ", ".join(map(repr, views.names))
-        refuse(owner, "view", f"the name or number of one of the {len(views)} views ({names})", chosen)
-    return views[numbers[0]]
-
-
 def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
     """Return what is done to a view's columns.
 

@@ -23,6 +23,8 @@ MAX_ROWS = 10_000
 # Below this size all eigenvectors cost less than the wait for a few.
 SMALL = 400
 
+LOCAL_NEIGHBOUR = 7  # whose distance is a row's own scale
+
 POWER_STEPS = 5  # which tell whether LAPACK left out an eigenvalue
 
 ALTERNATIVE = "Use GuidedCoTraining, LSC or MVSCB, whose memory and time grow linearly."
@@ -60,12 +62,34 @@ def view_affinities(views: Iterable[View], rng: np.random.Generator) -> list[np.
 def gaussian_affinity(table: Table, rng: np.random.Generator) -> np.ndarray:
     """Return exp(-d^2 / 2 sigma^2) for all pairs of rows, sigma their median distance, with a zero diagonal."""
     sigma = median_distance(table, rng)
+    return weigh_pairs(pairwise_squares(table), 0.5 / sigma**2)
+
+
+def local_affinity(table: Table) -> np.ndarray:
+    """Return exp(-d^2 / s_i s_j) for all pairs of rows, s_i the distance to a near neighbour, with a zero diagonal.
+
+    So Zelnik-Manor and Perona scale affinities: dense and sparse parts of a table are then alike.
+    """
+    squares = pairwise_squares(table)  # (n, n)
+    near = min(LOCAL_NEIGHBOUR, len(squares) - 1)
+    scales = np.sqrt(np.maximum(np.partition(squares, near, axis=1)[:, near], np.finfo(float).tiny))  # (n,)
+    return weigh_pairs(squares, 1 / (scales * scales[:, None]))
+
+
+def pairwise_squares(table: Table) -> np.ndarray:
+    """Return the squared distances between all pairs of rows."""
     everyone = LandmarkRows(table, np.ones(table.shape[0], dtype=bool))
-    affinity = squared_distances(table, squared_norms(table), everyone)  # (n, n)
-    affinity *= -0.5 / sigma**2
-    np.exp(affinity, out=affinity)
-    np.fill_diagonal(affinity, 0)
-    return affinity
+    return squared_distances(table, squared_norms(table), everyone)  # (n, n)
+
+
+def weigh_pairs(squares: np.ndarray, factors: float | np.ndarray) -> np.ndarray:
+    """Return exp(-f d^2), in the same memory, with a zero diagonal."""
+    squares *= factors
+    np.negative(squares, out=squares)
+    with np.errstate(under="ignore"):
+        np.exp(squares, out=squares)
+    np.fill_diagonal(squares, 0)
+    return squares
 
 
 def nearest_only(affinity: np.ndarray, n_neighbors: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from coterie.kernels import cpu
 from coterie.method.spectra import inverse_roots
+from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._constraints import onto_simplex, polar
 from coterie.threads import one_thread_per_block
@@ -22,40 +23,40 @@ STARTS = ("first", "random")
 
 @dataclass(frozen=True)
 class AnchorFit:
-    """Every row as a mixture of the common anchors, and how the views were weighted."""
+    """Every row as a mixture of the common anchors, and how the views are weighted."""
 
     mixtures: np.ndarray  # (n, m): Z^T
+    anchors: np.ndarray  # (m, m): A
     weights: np.ndarray  # (V,) summing to one
-    objective: tuple[float, ...]
 
 
 def fit_anchors(
     tables: Sequence[Table], n_anchors: int, ridge: float, start: np.ndarray, max_iter: int, tol: float
-) -> AnchorFit:
+) -> Alternation[AnchorFit]:
     """Go down sum_v a_v^2 |X_v - W_v A Z|^2 + ridge |Z|^2 by turns.
 
     W_v has orthonormal columns, A is orthonormal, the columns of Z lie on the simplex, and the weights sum to one.
     ``start`` are the rows that are an anchor's alone at first.
     """
-    n = tables[0].shape[0]
-    mixtures = np.zeros((n, n_anchors), dtype=np.float32)  # Z^T
+    mixtures = np.zeros((tables[0].shape[0], n_anchors), dtype=np.float32)  # Z^T
     mixtures[start, np.arange(len(start))] = 1
-    anchors = np.zeros((n_anchors, n_anchors))  # so that W_v starts as the first columns of the identity
-    weights = np.full(len(tables), 1 / len(tables))
+    # Anchors of zero make W_v start as the first columns of the identity.
+    first = AnchorFit(mixtures, np.zeros((n_anchors, n_anchors)), np.full(len(tables), 1 / len(tables)))
     energies = np.array([float(squared_norms(table).sum(dtype=np.float64)) for table in tables])
-    objective: list[float] = []
-    while True:
-        sums = [moments(table, mixtures) for table in tables]  # X_v Z^T: (d_v, m)
-        maps = [polar(own @ anchors.T) for own in sums]  # W_v
-        anchors = polar(sum(a**2 * w.T @ s for a, w, s in zip(weights, maps, sums, strict=True)))  # A
-        centers = [w @ anchors for w in maps]  # W_v A: (d_v, m)
-        mixtures = mix(tables, centers, weights, ridge)
-        errors = view_errors(tables, energies, centers, mixtures)
-        weights = (1 / errors) / (1 / errors).sum()
-        objective.append(float(weights**2 @ errors) + ridge * float(np.vdot(mixtures, mixtures)))
-        settled = len(objective) > 1 and abs(objective[-2] - objective[-1]) <= tol * objective[-2]
-        if settled or len(objective) == max_iter:
-            return AnchorFit(mixtures, weights, tuple(objective))
+    return alternate(first, lambda before: improve(tables, energies, ridge, before), max_iter=max_iter, tol=tol)
+
+
+def improve(tables: Sequence[Table], energies: np.ndarray, ridge: float, before: AnchorFit) -> Round[AnchorFit]:
+    """Return one round: W_v and A by Procrustes, then the mixtures, then the weights."""
+    sums = [moments(table, before.mixtures) for table in tables]  # X_v Z^T: (d_v, m)
+    maps = [polar(own @ before.anchors.T) for own in sums]  # W_v
+    anchors = polar(sum(a**2 * w.T @ s for a, w, s in zip(before.weights, maps, sums, strict=True)))  # A
+    centers = [w @ anchors for w in maps]  # W_v A: (d_v, m)
+    mixtures = mix(tables, centers, before.weights, ridge)
+    errors = view_errors(tables, energies, centers, mixtures)
+    weights = (1 / errors) / (1 / errors).sum()
+    objective = float(weights**2 @ errors) + ridge * float(np.vdot(mixtures, mixtures))
+    return Round(AnchorFit(mixtures, anchors, weights), objective)
 
 
 def moments(table: Table, mixtures: np.ndarray) -> np.ndarray:
@@ -116,8 +117,8 @@ class UnifiedAnchorPeer(Peer):
         first = np.arange(m) if self.start == "first" else rng.choice(views.n_rows, m, replace=False)
         with one_thread_per_block():  # rounding must not depend on the number of cores
             found = fit_anchors(reader.tables(views), m, self.ridge, first, self.max_iter, self.tol)
-            embedding = embed_mixtures(found.mixtures, self.n_clusters)
+            embedding = embed_mixtures(found.state.mixtures, self.n_clusters)
             labels = cut(embedding, self.n_clusters, self.n_init, rng)
         self.embedding_, self.labels_ = embedding, labels
-        self.objective_, self.n_iter_ = list(found.objective), len(found.objective)
-        self.view_weights_ = dict(zip(views.names, found.weights.tolist(), strict=True))
+        self.objective_, self.n_iter_ = list(found.objective), found.n_iter
+        self.view_weights_ = dict(zip(views.names, found.state.weights.tolist(), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kernels import cpu
+from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, side_by_side
 from coterie.peers._constraints import polar
 from coterie.threads import count_threads, in_order, one_thread_per_block
@@ -22,6 +23,7 @@ ROWS = 4096  # that are compared with all centres at once
 SAMPLE_ROWS = 10_000  # that starts are tried on
 
 
+@dataclass(eq=False, repr=False)
 class AIMC(Peer):
     """Fast multi-view clustering in an adaptively weighted integral space; nothing to tune.
 
@@ -78,13 +80,13 @@ class AIMC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, n_init=30, max_iter=50, tol=1e-5, n_jobs=-1, random_state=None):
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 30
+    max_iter: int = 50
+    tol: float = 1e-5
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> AIMC:
         self._check_ints(n_init=1, max_iter=1)
@@ -96,10 +98,12 @@ class AIMC(Peer):
             rows = StackedViews.of(reader.tables(views), n_threads)
             best = best_start(rows, self.n_clusters, self.n_init, self.max_iter, self.tol, rng)
             if views.n_rows > SAMPLE_ROWS:
-                best = alternate(rows, best.sums(rows), self.max_iter, self.tol)
-        self._reader, self._centers = reader, best.centers
-        self.labels_, self.objective_, self.n_iter_ = best.labels, list(best.objective), len(best.objective)
-        shares = best.centers.weights / best.centers.weights.sum()  # (V,)
+                sums = rows.sums(nearest_centers(rows, best.state.centers), self.n_clusters)  # (d, k)
+                best = fit_from(rows, sums, self.max_iter, self.tol)
+        centers = best.state.centers
+        self._reader, self._centers = reader, centers
+        self.labels_, self.objective_, self.n_iter_ = best.state.labels, list(best.objective), best.n_iter
+        shares = centers.weights / centers.weights.sum()  # (V,)
         self.view_weights_ = dict(zip(views.names, shares.tolist(), strict=True))
         return self
 
@@ -177,46 +181,49 @@ class Centers:
 
 
 @dataclass(frozen=True)
-class Alternation:
-    """Where one start ended."""
+class Partition:
+    """What the rounds turn between."""
 
+    sums: np.ndarray  # (d, k): S, of columns by cluster
+    directions: np.ndarray  # (k, k): F
+    weights: np.ndarray  # (V,) a_v
     labels: np.ndarray  # (n,)
-    centers: Centers
-    objective: tuple[float, ...]
+    centers: Centers  # that the labels are by
 
-    def sums(self, rows: StackedViews) -> np.ndarray:
-        """Return the sums of other rows' columns by the cluster whose centre is nearest."""
-        return rows.sums(nearest_centers(rows, self.centers), self.centers.columns.shape[1])  # (d, k)
+    @classmethod
+    def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> Partition:
+        """Return a start of which the sums are known alone; all views weigh the same."""
+        weights = np.full(len(bounds) - 1, 1 / (len(bounds) - 1))
+        return cls(sums, np.eye(sums.shape[1]), weights, np.empty(0, dtype=int), Centers(sums, weights, bounds))
 
 
 def best_start(
     rows: StackedViews, n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.Generator
-) -> Alternation:
+) -> Alternation[Partition]:
     """Return the end of the best of several starts, on a sample where rows are many."""
     sample = rows.sample(SAMPLE_ROWS, rng)
     n = sample.table.shape[0]
     starts = (sample.columns_of(rng.choice(n, n_clusters, replace=False)) for _ in range(n_init))
-    ends = (alternate(sample, start, max_iter, tol) for start in starts)
+    ends = (fit_from(sample, start, max_iter, tol) for start in starts)
     return min(ends, key=lambda end: end.objective[-1])
 
 
-def alternate(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation:
+def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[Partition]:
     """Turn between centres, labels and weights until the objective settles; ``sums`` are those of a first partition."""
-    n_clusters, n_views = sums.shape[1], len(rows.energies)
-    directions, weights = np.eye(n_clusters), np.full(n_views, 1 / n_views)
-    objective: list[float] = []
-    while True:
-        maps = [polar(own @ directions.T) for own in rows.split(sums)]  # G_v: (d_v, k)
-        directions = polar(sum(a * g.T @ s for a, g, s in zip(weights, maps, rows.split(sums), strict=True)))  # F
-        centers = Centers(np.vstack([g @ directions for g in maps]), weights, rows.bounds)
-        labels = nearest_centers(rows, centers)
-        sums = rows.sums(labels, n_clusters)
-        errors = view_errors(rows, centers, sums, labels)  # (V,)
-        weights = 0.5 / errors
-        objective.append(float(errors.sum()))
-        settled = len(objective) > 1 and objective[-2] - objective[-1] <= tol * objective[-2]
-        if settled or len(objective) == max_iter:
-            return Alternation(labels, centers, tuple(objective))
+    start = Partition.from_sums(sums, rows.bounds)
+    return alternate(start, lambda before: improve(rows, before), max_iter=max_iter, tol=tol)
+
+
+def improve(rows: StackedViews, before: Partition) -> Round[Partition]:
+    """Return one round: maps and centres by Procrustes, labels by the nearest centre, then weights."""
+    split = rows.split(before.sums)
+    maps = [polar(own @ before.directions.T) for own in split]  # G_v: (d_v, k)
+    directions = polar(sum(a * g.T @ s for a, g, s in zip(before.weights, maps, split, strict=True)))  # F
+    centers = Centers(np.vstack([g @ directions for g in maps]), before.weights, rows.bounds)
+    labels = nearest_centers(rows, centers)
+    sums = rows.sums(labels, len(directions))
+    errors = view_errors(rows, centers, sums, labels)  # (V,)
+    return Round(Partition(sums, directions, 0.5 / errors, labels, centers), float(errors.sum()))
 
 
 def nearest_centers(rows: StackedViews, centers: Centers) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ N_MATRICES = 4  # of n x n float64: affinities, their normalised copy, and torch
 LEAST_ACTIVITY = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class SparseAutoencoder(Peer):
     """Deep representations of a graph (GraphEncoder), of one view or of all side by side.
 
@@ -79,30 +80,17 @@ class SparseAutoencoder(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        hidden=(256, 64),
-        sparsity=0.1,
-        beta=0.1,
-        n_epochs=60,
-        batch_size=256,
-        learning_rate=1e-3,
-        n_init=10,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.hidden = hidden
-        self.sparsity = sparsity
-        self.beta = beta
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    hidden: Sequence[int] = (256, 64)
+    sparsity: float = 0.1
+    beta: float = 0.1
+    n_epochs: int = 60
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SparseAutoencoder:
         settings = self._settings()

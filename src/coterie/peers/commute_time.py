@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from coterie.views.preparation import Table
 LEAST_WEIGHT = 1e-6  # of an edge, beside the heaviest
 
 
+@dataclass(eq=False, repr=False)
 class CommuteTime(Peer):
     """Clustering by commute times with a near-linear solver, of one view or of all side by side.
 
@@ -79,26 +80,15 @@ class CommuteTime(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        n_neighbors=10,
-        n_projections=None,
-        tol=1e-6,
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_neighbors = n_neighbors
-        self.n_projections = n_projections
-        self.tol = tol
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_neighbors: int = 10
+    n_projections: int | None = None
+    tol: float = 1e-6
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CommuteTime:
         self._check_ints(n_neighbors=1, n_init=1, **({} if self.n_projections is None else {"n_projections": 1}))

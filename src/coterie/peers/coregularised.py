@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from coterie.peers._dense import (
     view_affinities,
 )
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_choice, check_int, check_real
+from coterie.validation import check_choice, check_real
 
 KINDS = ("pairwise", "centroid")
 
@@ -33,6 +33,7 @@ class Bases:
     common: np.ndarray  # (n, k)
 
 
+@dataclass(eq=False, repr=False)
 class CoRegularised(Peer):
     """Co-regularised multi-view spectral clustering.
 
@@ -92,26 +93,15 @@ class CoRegularised(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        kind="pairwise",
-        weight=0.025,
-        view=None,
-        max_iter=10,
-        tol=1e-6,
-        n_init=10,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.kind = kind
-        self.weight = weight
-        self.view = view
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    kind: str = "pairwise"
+    weight: float = 0.025
+    view: str | int | None = None
+    max_iter: int = 10
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CoRegularised:
         self._check_parameters()
@@ -134,9 +124,8 @@ class CoRegularised(Peer):
     def _check_parameters(self) -> None:
         check_choice("CoRegularised", "kind", self.kind, KINDS)
         check_real("CoRegularised", "weight", self.weight, low=0, above=True)
-        check_int("CoRegularised", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("CoRegularised", "tol", self.tol, low=0)
-        check_int("CoRegularised", "n_init", self.n_init, low=1)
 
 
 def coregularise(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from coterie.peers._common import Peer, chosen_views, cut
 from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class CoTraining(Peer):
     """Co-training for multi-view spectral clustering.
 
@@ -62,16 +63,15 @@ class CoTraining(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, view=None, max_iter=10, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    max_iter: int = 10
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> CoTraining:
-        check_int("CoTraining", "max_iter", self.max_iter, low=1)
-        check_int("CoTraining", "n_init", self.n_init, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         views = self._read_views(X)
         check_row_count("CoTraining", views.n_rows, len(views) + 3)
         chosen = chosen_views("CoTraining", views, self.view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, laplacian, nearest_only, spectral_embedding
 from coterie.peers._subspace import row_coordinates, shared_affinity
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Problem:
     laplacians: tuple[np.ndarray, ...]  # each (n, n)
 
 
+@dataclass(eq=False, repr=False)
 class DiMSC(Peer):
     """Diversity-induced multi-view subspace clustering.
 
@@ -80,26 +81,15 @@ class DiMSC(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        smoothness=0.1,
-        diversity=0.1,
-        n_neighbors=10,
-        max_iter=10,
-        tol=1e-3,
-        n_init=10,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.smoothness = smoothness
-        self.diversity = diversity
-        self.n_neighbors = n_neighbors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    smoothness: float = 0.1
+    diversity: float = 0.1
+    n_neighbors: int = 10
+    max_iter: int = 10
+    tol: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> DiMSC:
         self._check_parameters()
@@ -119,10 +109,8 @@ class DiMSC(Peer):
     def _check_parameters(self) -> None:
         check_real("DiMSC", "smoothness", self.smoothness, low=0, above=True)
         check_real("DiMSC", "diversity", self.diversity, low=0)
-        check_int("DiMSC", "n_neighbors", self.n_neighbors, low=1)
-        check_int("DiMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(n_neighbors=1, max_iter=1, n_init=1)
         check_real("DiMSC", "tol", self.tol, low=0)
-        check_int("DiMSC", "n_init", self.n_init, low=1)
 
 
 def pose(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Generator) -> Problem:

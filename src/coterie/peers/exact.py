@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, normalised, spectral_embedding, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class ExactGuidedCoTraining(Peer):
     """Guided co-training with affinities between all pairs of rows.
 
@@ -57,15 +58,14 @@ class ExactGuidedCoTraining(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, max_iter=10, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_iter: int = 10
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ExactGuidedCoTraining:
-        check_int("ExactGuidedCoTraining", "max_iter", self.max_iter, low=1)
-        check_int("ExactGuidedCoTraining", "n_init", self.n_init, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         views = self._read_views(X)
         check_row_count("ExactGuidedCoTraining", views.n_rows, 2 * len(views) + 2)
         rng = self._make_rng()

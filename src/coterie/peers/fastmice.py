@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from coterie.views.preparation import SCALINGS, Table
 LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
 
 
+@dataclass(eq=False, repr=False)
 class FastMICE(Peer):
     """Fast multi-view clustering via ensembles: random views, random columns, one consensus.
 
@@ -74,24 +75,14 @@ class FastMICE(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        n_members=20,
-        scaling="auto",
-        n_landmarks=1000,
-        n_neighbors=5,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_members = n_members
-        self.scaling = scaling
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_members: int = 20
+    scaling: str = "auto"
+    n_landmarks: int = 1000
+    n_neighbors: int = 5
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> FastMICE:
         self._check_ints(n_members=1, n_landmarks=1, n_neighbors=1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from coterie.peers._unified_anchors import UnifiedAnchorPeer
 
 
+@dataclass(eq=False, repr=False)
 class FPMVSCAG(UnifiedAnchorPeer):
     """Fast parameter-free multi-view subspace clustering with consensus anchor guidance.
 
@@ -71,16 +73,14 @@ class FPMVSCAG(UnifiedAnchorPeer):
 
     ridge = 0.0
 
-    def __init__(
-        self, n_clusters=8, *, n_landmarks=None, start="first", max_iter=50, tol=1e-4, n_init=10, random_state=None
-    ):
-        self.n_clusters = n_clusters
-        self.n_landmarks = n_landmarks
-        self.start = start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_landmarks: int | None = None
+    start: str = "first"
+    max_iter: int = 50
+    tol: float = 1e-4
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> FPMVSCAG:
         self._fit(X)

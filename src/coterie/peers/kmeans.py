@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.cluster import KMeans
 
 from coterie.peers._common import Peer, prepared_table, side_by_side
-from coterie.validation import check_choice, check_int
+from coterie.validation import check_choice
 
 SCALINGS = ("none", "block", "half", "standard", "auto")
 
 
+@dataclass(eq=False, repr=False)
 class ConcatKMeans(Peer):
     """scikit-learn's k-means on all views side by side.
 
@@ -50,15 +52,15 @@ class ConcatKMeans(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, scaling="none", n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.scaling = scaling
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    scaling: str = "none"
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ConcatKMeans:
         check_choice("ConcatKMeans", "scaling", self.scaling, SCALINGS)
-        check_int("ConcatKMeans", "n_init", self.n_init, low=1)
+        self._check_ints(n_init=1)
         views = self._read_views(X)
         table = side_by_side([prepared_table(view, self.scaling, n_clusters=self.n_clusters) for view in views])
         model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ ANCHOR_ROWS = 10_000  # that anchors are sought in, drawn where there are more: 
 ROWS = 1024  # whose mixtures are found at once
 
 
+@dataclass(eq=False, repr=False)
 class LMVSC(Peer):
     """Large-scale multi-view subspace clustering: mixtures of anchors, in linear time.
 
@@ -78,24 +80,14 @@ class LMVSC(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        n_landmarks=100,
-        alpha=1.0,
-        scaling="minmax",
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_landmarks = n_landmarks
-        self.alpha = alpha
-        self.scaling = scaling
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_landmarks: int = 100
+    alpha: float = 1.0
+    scaling: str = "minmax"
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> LMVSC:
         self._check_ints(n_landmarks=1, n_init=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class LandmarkEmbedding:
     row_map: LandmarkMap  # what gave them their places
 
 
+@dataclass(eq=False, repr=False)
 class LSC(Peer):
     """Landmark-based spectral clustering of one view, or of all views side by side.
 
@@ -110,28 +111,16 @@ class LSC(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        n_landmarks=800,
-        n_neighbors=8,
-        landmarks="kmeans",
-        bandwidth="mean_squared",
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.landmarks = landmarks
-        self.bandwidth = bandwidth
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_landmarks: int = 800
+    n_neighbors: int = 8
+    landmarks: Any = "kmeans"
+    bandwidth: str = "mean_squared"
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> LSC:
         owner = type(self).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, shrink_singular_values, spectral_embedding
 from coterie.peers._subspace import RANK_TOLERANCE, row_coordinates, shared_affinity
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 MODES = 3  # unfoldings of a tensor: rows, columns, views
 # With a penalty that starts low and grows slowly the rounds end at the optimum; a factor of 2 a round ends a few
@@ -46,6 +46,7 @@ class Representation:
     penalty: float
 
 
+@dataclass(eq=False, repr=False)
 class LTMSC(Peer):
     """Low-rank tensor constrained multi-view subspace clustering.
 
@@ -100,19 +101,18 @@ class LTMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.1, max_iter=100, tol=1e-4, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.1
+    max_iter: int = 100
+    tol: float = 1e-4
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> LTMSC:
         check_real("LTMSC", "weight", self.weight, low=0, above=True)
-        check_int("LTMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("LTMSC", "tol", self.tol, low=0)
-        check_int("LTMSC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         n, width = views.n_rows, min(sum(view.n_columns for view in views), views.n_rows)
         check_row_count("LTMSC", n, round(4 + 9 * len(views) * width / n, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
 from coterie.peers.aasc import combine
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class KernelKMeans:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class MultipleKernelLaplacian(Peer):
     """Multi-view spectral clustering with multiple kernels that are graphs' Laplacians.
 
@@ -79,18 +80,17 @@ class MultipleKernelLaplacian(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, max_iter=50, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_iter: int = 50
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MultipleKernelLaplacian:
         owner = "MultipleKernelLaplacian"
-        check_int(owner, "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real(owner, "tol", self.tol, low=0)
-        check_int(owner, "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count(owner, views.n_rows, len(views) + 3)
         rng = self._make_rng()

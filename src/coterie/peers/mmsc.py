@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,13 @@ from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, laplacian, top_vectors, unit_rows, view_affinities
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 # What is added to the indicators that the updates start from, since they multiply and zero would stay zero.
 OFFSET = 0.2
 
 
+@dataclass(eq=False, repr=False)
 class MMSC(Peer):
     """Multi-modal spectral clustering with a common non-negative indicator.
 
@@ -73,19 +75,18 @@ class MMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=1.0, max_iter=500, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 1.0
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MMSC:
         check_real("MMSC", "weight", self.weight, low=0, above=True)
-        check_int("MMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MMSC", "tol", self.tol, low=0)
-        check_int("MMSC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count("MMSC", views.n_rows, len(views) + 4)
         rng = self._make_rng()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, unit_rows, view_affinities
 from coterie.peers.coregularised import drawn_vectors, overlap
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real, refuse
+from coterie.validation import check_real, refuse
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Consensus:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class MSCMO(Peer):
     """Multi-feature spectral clustering with minimax optimisation.
 
@@ -85,14 +86,14 @@ class MSCMO(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.5, gamma=0.5, max_iter=20, tol=1e-6, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.5
+    gamma: float = 0.5
+    max_iter: int = 20
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MSCMO:
         self._check_parameters()
@@ -114,9 +115,8 @@ class MSCMO(Peer):
         check_real("MSCMO", "gamma", self.gamma, low=0, above=True)
         if self.gamma >= 1:
             refuse("MSCMO", "gamma", "a number between 0 and 1", self.gamma)
-        check_int("MSCMO", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MSCMO", "tol", self.tol, low=0)
-        check_int("MSCMO", "n_init", self.n_init, low=1)
 
 
 def minimax(

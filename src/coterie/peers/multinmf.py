@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy import sparse
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, stored_table
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 from coterie.views import Table, View
 
 TINY = 1e-30  # keeps quotients finite where a factor has died out
@@ -37,6 +37,7 @@ class Factors:
     common: np.ndarray  # (n, k) V*
 
 
+@dataclass(eq=False, repr=False)
 class MultiNMF(Peer):
     """Multi-view clustering via joint non-negative matrix factorisation.
 
@@ -90,19 +91,18 @@ class MultiNMF(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.01, max_iter=200, tol=1e-5, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.01
+    max_iter: int = 200
+    tol: float = 1e-5
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MultiNMF:
         check_real("MultiNMF", "weight", self.weight, low=0, above=True)
-        check_int("MultiNMF", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MultiNMF", "tol", self.tol, low=0)
-        check_int("MultiNMF", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         rng = self._make_rng()
         with one_thread_per_block():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from coterie.peers._bipartite import (
 from coterie.peers._common import Peer, cut, prepared_table, side_by_side
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 from coterie.views import Table
 
 
@@ -42,6 +42,7 @@ class Fusion:
     weights: np.ndarray  # (V,) summing to one
 
 
+@dataclass(eq=False, repr=False)
 class MVSCB(Peer):
     """Large-scale multi-view spectral clustering via bipartite graphs.
 
@@ -104,32 +105,18 @@ class MVSCB(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        n_landmarks=600,
-        n_neighbors=8,
-        r=2.0,
-        landmarks="kmeans",
-        bandwidth="mean_squared",
-        max_iter=50,
-        tol=1e-6,
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.r = r
-        self.landmarks = landmarks
-        self.bandwidth = bandwidth
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_landmarks: int = 600
+    n_neighbors: int = 8
+    r: float = 2.0
+    landmarks: Any = "kmeans"
+    bandwidth: str = "mean_squared"
+    max_iter: int = 50
+    tol: float = 1e-6
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> MVSCB:
         self._check_parameters()
@@ -149,9 +136,8 @@ class MVSCB(Peer):
     def _check_parameters(self) -> None:
         check_graph_parameters("MVSCB", self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)
         check_real("MVSCB", "r", self.r, low=1, above=True)
-        check_int("MVSCB", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("MVSCB", "tol", self.tol, low=0)
-        check_int("MVSCB", "n_init", self.n_init, low=1)
 
     def _build_graphs(self, tables: list[Table], rng: np.random.Generator) -> list[sparse.csr_array]:
         """Return Zhat^v of every view."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from coterie.views.preparation import Table
 LEAST_DEGREE = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class Nystroem(Peer):
     """Spectral clustering by the Nystroem method, of one view or of all side by side.
 
@@ -74,13 +75,13 @@ class Nystroem(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, view=None, n_landmarks=500, n_init=10, n_jobs=-1, random_state=None):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_landmarks = n_landmarks
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_landmarks: int = 500
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         self._check_ints(n_landmarks=1, n_init=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from coterie.views.preparation import Table, UnitRows
 AFFINITIES = ("auto", "cosine", "shifted")
 
 
+@dataclass(eq=False, repr=False)
 class PIC(Peer):
     """Power iteration clustering with cosine affinities, of one view or of all side by side.
 
@@ -67,16 +68,14 @@ class PIC(Peer):
     True
     """
 
-    def __init__(
-        self, n_clusters=8, *, view=None, affinity="auto", max_iter=1000, tol=1e-5, n_init=10, random_state=None
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.affinity = affinity
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    affinity: str = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-5
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PIC:
         self._check_ints(max_iter=1, n_init=1)

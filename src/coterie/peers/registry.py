@@ -25,7 +25,7 @@ class Method:
     cost : "linear", "quadratic" or "cubic"
         How its time grows with the number of rows.
     one_view : bool
-        Whether it takes one view, named by its parameter ``view``.
+        Whether it clusters one table: the view named by its parameter ``view``, or all views side by side.
     unasked : bool
         Whether ``coterie compare`` runs it when no method is named.
     """
@@ -131,5 +131,4 @@ def warm_up(estimator: str) -> None:
     from coterie.datasets import make_views
 
     data = make_views(120, 3, n_columns=(4, 3), random_state=0)
-    takes_one = any(method.one_view for method in METHODS.values() if method.estimator == estimator)
-    make_estimator(Method("warm-up", estimator, {"view": 0} if takes_one else {}), 3, 0).fit(data.views)
+    make_estimator(Method("warm-up", estimator), 3, 0).fit(data.views)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -20,7 +20,7 @@ from coterie.peers._dense import (
     view_affinities,
 )
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int, check_real
+from coterie.validation import check_real
 
 # A random walk's largest singular values are about 1, and so is the first penalty. It must grow slowly: with 1.3 a
 # round the end is farther above the optimum.
@@ -41,6 +41,7 @@ class Walk:
     penalty: float
 
 
+@dataclass(eq=False, repr=False)
 class RMSC(Peer):
     """Robust multi-view spectral clustering via low-rank and sparse decomposition.
 
@@ -94,19 +95,18 @@ class RMSC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, weight=0.005, max_iter=100, tol=1e-3, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.weight = weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    weight: float = 0.005
+    max_iter: int = 100
+    tol: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> RMSC:
         check_real("RMSC", "weight", self.weight, low=0, above=True)
-        check_int("RMSC", "max_iter", self.max_iter, low=1)
+        self._check_ints(max_iter=1, n_init=1)
         check_real("RMSC", "tol", self.tol, low=0)
-        check_int("RMSC", "n_init", self.n_init, low=1)
         views = self._read_views(X)
         check_row_count("RMSC", views.n_rows, 4 * len(views) + 8)
         rng = self._make_rng()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ SAMPLE = 10  # rows that are drawn for every landmark
 LEAST_SAMPLE = 2000
 
 
+@dataclass(eq=False, repr=False)
 class Sequential(Peer):
     """Scalable sequential spectral clustering, of one view or of all side by side.
 
@@ -82,30 +83,17 @@ class Sequential(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        n_landmarks=800,
-        n_neighbors=8,
-        landmarks="kmeans",
-        bandwidth="median",
-        block_size=8192,
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.landmarks = landmarks
-        self.bandwidth = bandwidth
-        self.block_size = block_size
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_landmarks: int = 800
+    n_neighbors: int = 8
+    landmarks: Any = "kmeans"
+    bandwidth: str = "median"
+    block_size: int = 8192
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Sequential:
         check_graph_parameters("Sequential", self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ ROWS = 2048  # that are projected at once
 FIRST_PULL = 1.0  # lambda; it doubles while there are too few pieces
 
 
+@dataclass(eq=False, repr=False)
 class SFMC(Peer):
     """Scalable and parameter-free multi-view clustering by fusing bipartite graphs.
 
@@ -74,13 +75,13 @@ class SFMC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, n_landmarks=1000, n_neighbors=10, max_iter=60, n_jobs=-1, random_state=None):
-        self.n_clusters = n_clusters
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_landmarks: int = 1000
+    n_neighbors: int = 10
+    max_iter: int = 60
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SFMC:
         self._check_ints(n_landmarks=1, n_neighbors=1, max_iter=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from coterie.peers._lloyd import dense, group_rows
 from coterie.threads import count_threads, one_thread_per_block
 
 
+@dataclass(eq=False, repr=False)
 class ShinnouSasaki(Peer):
     """Spectral clustering of centres and of the rows far from them, of one view or of all side by side.
 
@@ -65,24 +67,14 @@ class ShinnouSasaki(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        n_landmarks=200,
-        n_remaining=800,
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_landmarks = n_landmarks
-        self.n_remaining = n_remaining
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_landmarks: int = 200
+    n_remaining: int = 800
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ShinnouSasaki:
         self._check_ints(n_landmarks=1, n_remaining=0, n_init=1)

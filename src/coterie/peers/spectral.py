@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
 from coterie.threads import one_thread_per_block
-from coterie.validation import check_int
 
 
+@dataclass(eq=False, repr=False)
 class SC(Peer):
     """Spectral clustering of one view, or of all side by side, after Ng, Jordan and Weiss.
 
@@ -52,14 +53,14 @@ class SC(Peer):
     True
     """
 
-    def __init__(self, n_clusters=8, *, view=None, n_init=10, random_state=None):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_init: int = 10
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SC:
-        check_int("SC", "n_init", self.n_init, low=1)
+        self._check_ints(n_init=1)
         views = self._read_views(X)
         check_row_count("SC", views.n_rows, 3)
         rng = self._make_rng()

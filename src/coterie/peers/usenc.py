@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import refuse
 
 
+@dataclass(eq=False, repr=False)
 class USENC(Peer):
     """Ultra-scalable ensemble clustering (U-SENC) of one view, or of all views side by side.
 
@@ -68,26 +70,15 @@ class USENC(Peer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        view=None,
-        n_members=20,
-        member_clusters=(20, 60),
-        n_landmarks=1000,
-        n_neighbors=5,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.view = view
-        self.n_members = n_members
-        self.member_clusters = member_clusters
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    view: str | int | None = None
+    n_members: int = 20
+    member_clusters: tuple[int, int] = (20, 60)
+    n_landmarks: int = 1000
+    n_neighbors: int = 5
+    n_jobs: int = -1
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> USENC:
         self._check_ints(n_members=1, n_landmarks=1, n_neighbors=1)
