@@ -231,7 +231,12 @@ def unequal_table(records: Sequence[Record], measure: str) -> Table:
     if whole:
         means = (float(np.mean([line[m].mean for line in whole])) for m in methods)  # type: ignore[union-attr]
         rows.append(("mean", *(f"{mean:.{digits}f}" for mean in means)))
-    return Table(f"{measure}: mean over draws and seeds", ("data", *methods), tuple(rows), notes_of(records, cells))
+    return Table(
+        f"{measure}: mean over draws and seeds",
+        ("data", *methods),
+        tuple(rows),
+        notes_of(records, summarise(records, measure)),
+    )
 
 
 def unequal_lines(records: Sequence[Record], measure: str) -> tuple[list[str], dict[str, dict[str, Cell | None]]]:
