@@ -51,7 +51,7 @@ VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
 SEPARATION_STARTS = 5
-FADED = 0.5  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
+FADED = 0.1  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
 
 # Eigenvalues of a graph's Laplacian below this are not told from zero: sigma^2 = 1 - FLOOR is as good as 1.
 FLOOR = 1e-3
@@ -399,13 +399,20 @@ class SeparableRows:
         return replace(self, spectra=tuple(found))
 
     def separation(self, k: int, seed: int) -> float:
-        """Return how much nearer rows are to the centroid of their own of k clusters than to the next, on average."""
-        rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
+        """Return how much nearer rows are to the centroid of their own of k clusters than to the next, on average.
+
+        It is the larger one of two bases: one is for clusters that run into each other, the other for islands of any
+        size.
+        """
         settings = unguided_settings(k, self.weights)
+        islands = replace(settings, weighting="commute", unit=False, add_constant=True)
+        return max(self._separation(own, k, np.random.default_rng(seed)) for own in (settings, islands))
+
+    def _separation(self, settings: CoTrainingSettings, k: int, rng: np.random.Generator) -> float:
+        rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
         own = [replace(spectrum, basis=spectrum.basis[:, : settings.n_vectors]) for spectrum in self.spectra]
         view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
         embedding = unit_embedding(self.block, view.basis, self.bounds)  # (m, k)
-        rng = np.random.default_rng(seed)
         sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
         centroids, _ = lloyd(embedding, best_centroids(sample, k, SEPARATION_STARTS, rng))
         return float(assign(embedding, centroids).confidence.mean())
