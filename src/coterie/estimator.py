@@ -154,7 +154,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     singular_values_ : dict of ndarray
         Top singular values of every graph, by view and scale, one more than is used, after the last round.
     consensus_singular_values_ : ndarray
-        Singular values of all bases side by side; those past n_components were left out of the consensus.
+        Singular values of all bases side by side, or the largest ones where there are more than 500; those past
+        n_components were left out of the consensus.
     agreement_ : dict of float
         Share of the basis of each view's graphs that the consensus holds, between 0 and 1, before any guiding. Near 0
         for a view of noise.

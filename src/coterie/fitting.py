@@ -258,7 +258,7 @@ def order_bases(
         return (Choice(name, rounds[name]),)
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
-    weighed = candidates.judge(views, sample.block, bounds, graph_views, k, rng)
+    weighed = candidates.judge(views, sample.block, bounds, graph_views, k, rng, settings.n_threads)
     best = candidates.choose(weighed)
     ordered = [best, *(other for other in weighed if other is not best)]
     return tuple(Choice(candidate.name, rounds[candidate.name], candidate) for candidate in ordered)
@@ -308,11 +308,21 @@ def cut_graphs(
         ours = consume or training.rows is not learned  # guided rows are nobody else's
         rows = training.rows.replace(to_embedding) if ours else training.rows.map(to_embedding)  # (b, c)
         centroids = fit_centroids(
-            rows, k, method=settings.assign_labels, n_init=settings.n_init, rng=rng, n_threads=settings.n_threads
+            rows,
+            k,
+            method=settings.assign_labels,
+            n_init=settings.n_init,
+            rng=rng,
+            n_threads=settings.n_threads,
+            all_runs=settings.published,
         )
         if choice.candidate is None:
             return Cut(choice, training, row_map, rows, centroids, float("nan"))
-        centroids, agreement = candidates.better_centroids(centroids, choice.candidate, sample.block, row_map)
+        # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
+        known = to_host(rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block))  # (s, c)
+        centroids, agreement = candidates.better_centroids(
+            centroids, choice.candidate, sample.block, known, graphs.graph_map
+        )
         return Cut(choice, training, row_map, rows, centroids, agreement)
 
 
