@@ -96,7 +96,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
-        Restarts of k-means.
+        Restarts of k-means. Beyond 32 clusters fewer, in proportion, unless ``basis="subspace"``.
     store_embedding : bool, default=False
         Whether to keep ``embedding_`` (rows x n_components).
     measure_stability : bool or "auto", default="auto"
