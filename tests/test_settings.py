@@ -42,6 +42,20 @@ def test_many_clusters_have_more_landmarks():
     assert settled(5000, n_clusters=900).landmarks.wanted == 1800
 
 
+@pytest.mark.parametrize(
+    ("n_clusters", "n_neighbors", "scales"),
+    [(50, "auto", [5, 10, 80]), (51, "auto", [5, 10]), (400, "auto", [5, 10]), (900, "auto", [5]), (900, 80, [80])],
+)
+def test_no_scale_spans_more_than_four_clusters(n_clusters, n_neighbors, scales):
+    graphs = settled(20_000, n_clusters=n_clusters, n_neighbors=n_neighbors).graphs
+    assert graphs.neighbors("GuidedCoTraining", 1000, 20_000) == scales
+
+
+def test_many_clusters_have_few_vectors_more():
+    rounds = settled(n_clusters=200).rounds.for_graphs([0, 1], 200)
+    assert rounds["diffusion"].n_vectors == 220
+
+
 @pytest.mark.parametrize(("present", "count"), [(1.0, 1000), (0.8, 1250), (0.5, 2000), (0.1, 2000)])
 def test_rows_that_lack_views_have_more_landmarks(present, count):
     assert settled(10_000).landmarks.count(present) == count

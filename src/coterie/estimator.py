@@ -101,7 +101,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
-        Restarts of k-means.
+        Restarts of k-means. Beyond 32 clusters fewer, in proportion, unless ``basis="subspace"``.
     store_embedding : bool, default=False
         Whether to keep ``embedding_`` (rows x n_components).
     measure_stability : bool or "auto", default="auto"
@@ -159,7 +159,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     singular_values_ : dict of ndarray
         Top singular values of every graph, by view and scale, one more than is used, after the last round.
     consensus_singular_values_ : ndarray
-        Singular values of all bases side by side; those past n_components were left out of the consensus.
+        Singular values of all bases side by side, or the largest ones where there are more than 500; those past
+        n_components were left out of the consensus.
     agreement_ : dict of float
         Share of the basis of each view's graphs that the consensus holds, between 0 and 1, before any guiding. Near 0
         for a view of noise.

@@ -273,7 +273,7 @@ def first_candidates(
         return ()
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
-    return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng))
+    return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng, settings.n_threads))
 
 
 def contest(
@@ -295,8 +295,8 @@ def contest(
     for own in weighed:
         if all_of_them or own is best:
             training = learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress)
-            looks = settings.rounds.looks(own.name)
-            own = candidates.best_look(own, training, looks, sample.block, graphs.graph_map.bounds, graph_views, rng)
+            looks, bounds = settings.rounds.looks(own.name), graphs.graph_map.bounds
+            own = candidates.best_look(own, training, looks, sample.block, bounds, graph_views, k, rng)
         found.append(own)
     return tuple(found)
 
@@ -330,11 +330,21 @@ def cut_graphs(
         to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
         rows = training.rows.replace(to_embedding)  # (b, c)
         centroids = fit_centroids(
-            rows, k, method=settings.assign_labels, n_init=settings.n_init, rng=rng, n_threads=settings.n_threads
+            rows,
+            k,
+            method=settings.assign_labels,
+            n_init=settings.n_init,
+            rng=rng,
+            n_threads=settings.n_threads,
+            all_runs=settings.published,
         )
         if choice.candidate is None:
             return Cut(choice, training, row_map, rows, centroids, float("nan"))
-        centroids, agreement = candidates.better_centroids(centroids, choice.candidate, sample.block, row_map)
+        # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
+        known = to_host(rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block))  # (s, c)
+        centroids, agreement = candidates.better_centroids(
+            centroids, choice.candidate, sample.block, known, graphs.graph_map
+        )
         return Cut(choice, training, row_map, rows, centroids, agreement)
 
 

@@ -61,6 +61,10 @@ ROUNDS = {"diffusion": 2, "commute": 5, "islands": 10, "subspace": 10}
 LEARNED_ROWS = 100_000
 LEARNED_PER_LANDMARK = 100
 
+# A scale is left out where it spans more than SPANNED clusters, by their mean number of landmarks: it tells nothing
+# about single ones, and with 50 clusters and more it would take most of the time.
+SPANNED = 4
+
 # Where rows lack views, there are at most MOST_GROWTH times as many landmarks.
 MOST_GROWTH = 2
 
@@ -100,7 +104,8 @@ class GraphSettings:
     """How rows are joined to landmarks."""
 
     scales: tuple[int, ...]  # numbers of neighbours
-    fitted_to_landmarks: bool  # whether scales were "auto", and shrink where landmarks are few
+    fitted_to_landmarks: bool  # whether scales were "auto", and shrink where landmarks are few or clusters many
+    n_clusters: int  # or the largest number that is tried
     given: Any  # n_neighbors as the user gave it, for error messages
     bandwidths: tuple[Any, ...]  # one per view: "local", "median" or sigma
     shared: bool  # whether all views share the neighbours that are nearest over all views
@@ -110,7 +115,8 @@ class GraphSettings:
     def neighbors(self, owner: str, n_landmarks: int, n_rows: int) -> list[int]:
         """Return the numbers of neighbours, given how many landmarks there are."""
         if self.fitted_to_landmarks:
-            return sorted({min(q, max(1, n_landmarks // 2)) for q in self.scales})
+            least, most = min(self.scales), SPANNED * n_landmarks // self.n_clusters
+            return sorted({min(q, max(1, n_landmarks // 2)) for q in self.scales if q <= max(least, most)})
         if max(self.scales) >= max(2, n_landmarks):
             refuse(
                 owner, "n_neighbors", f"below the number of landmarks, {n_landmarks} (n_samples={n_rows})", self.given
@@ -172,7 +178,7 @@ class Settings:
     preparation: PreparationSettings
     graphs: GraphSettings
     rounds: RoundSettings
-    learns_from_all: bool  # whether the rounds learn from all rows, as published
+    published: bool  # whether the rounds learn from all rows and all runs of k-means are made, as published
     assign_labels: str
     n_init: int
     store_embedding: bool
@@ -192,7 +198,7 @@ class Settings:
 
     def learned_rows(self, n_rows: int, n_landmarks: int) -> int:
         """Return from how many rows the rounds learn."""
-        if self.learns_from_all:
+        if self.published:
             return n_rows
         return min(n_rows, max(LEARNED_ROWS, LEARNED_PER_LANDMARK * n_landmarks))
 
@@ -231,9 +237,9 @@ def settle(owner: str, parameters: Mapping[str, Any], views: Views) -> Settings:
         most_clusters=most,
         landmarks=settle_landmarks(owner, given, scale, views.n_rows, most),
         preparation=settle_preparation(owner, given, views.names),
-        graphs=settle_graphs(owner, given, scale, views.names),
+        graphs=settle_graphs(owner, given, scale, views.names, most),
         rounds=settle_rounds(owner, given, views.names, plan.n_threads),
-        learns_from_all=given["basis"] == "subspace",
+        published=given["basis"] == "subspace",
         assign_labels=given["assign_labels"],
         n_init=given["n_init"],
         store_embedding=given["store_embedding"],
@@ -303,7 +309,9 @@ def settle_preparation(owner: str, given: Mapping[str, Any], view_names: Sequenc
     return PreparationSettings(tuple(scalings), tuple(metrics), dtype)
 
 
-def settle_graphs(owner: str, given: Mapping[str, Any], scale: Scale, view_names: Sequence[str]) -> GraphSettings:
+def settle_graphs(
+    owner: str, given: Mapping[str, Any], scale: Scale, view_names: Sequence[str], n_clusters: int
+) -> GraphSettings:
     """Return how rows are joined to landmarks."""
     auto = is_auto(given["n_neighbors"])
     bandwidths = per_view(owner, "bandwidth", given["bandwidth"], view_names, "local")
@@ -313,6 +321,7 @@ def settle_graphs(owner: str, given: Mapping[str, Any], scale: Scale, view_names
     return GraphSettings(
         scales=scale.n_neighbors if auto else tuple(as_scales(given["n_neighbors"])),
         fitted_to_landmarks=auto,
+        n_clusters=n_clusters,
         given=given["n_neighbors"],
         bandwidths=tuple(bandwidths),
         shared=given["neighbors"] == "shared",

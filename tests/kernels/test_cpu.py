@@ -120,3 +120,49 @@ def test_rows_get_their_nearest_centroid(rng, k, dtype):
     np.testing.assert_array_equal(labels, squares.argmin(axis=1))
     ordered = np.sort(np.column_stack([squares, np.full(50, np.inf)]), axis=1)
     np.testing.assert_allclose(np.column_stack([nearest, second]), ordered[:, :2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_centroids_are_told_apart_by_products(rng, monkeypatch, dtype):
+    """Ties included: the first of equally near centroids is the row's, however products are rounded."""
+    rows = rng.standard_normal((700, 20)).astype(dtype)
+    centroids = rows[rng.integers(700, size=130)]
+    centroids[70] = centroids[3]
+    assert len(centroids) >= kernels.ASSIGNED_BY_PRODUCTS
+    found = kernels.assign(rows, centroids)
+    alone = [np.concatenate(part) for part in zip(*(kernels.assign(row[None], centroids) for row in rows), strict=True)]
+    for many, one in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(many, one)
+    monkeypatch.setattr(kernels, "ASSIGNED_BY_PRODUCTS", 1000)
+    labels, nearest, second = kernels.assign(rows, centroids)
+    np.testing.assert_array_equal(found[0], labels)
+    np.testing.assert_allclose(found[1:], (nearest, second), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 1e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize("count", [1, 7, 60])
+def test_the_largest_eigenpairs(rng, dtype, atol, count):
+    root = rng.standard_normal((60, 80)) / 9
+    matrix = (root @ root.T).astype(dtype)
+    values, vectors = kernels.largest_eigenpairs(matrix, count)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(root @ root.T)[::-1][:count], atol=atol)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=atol)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=atol)
+
+
+def test_eigenvectors_of_a_matrix_that_is_not_finite_are_refused():
+    with pytest.raises(ValueError, match="must be finite"):
+        kernels.largest_eigenpairs(np.full((3, 3), np.nan), 2)
+
+
+def test_a_krylov_basis_is_orthonormal_and_ends_where_it_is_invariant(rng):
+    turn = np.linalg.qr(rng.standard_normal((50, 50)))[0]
+    matrix = (turn * np.r_[np.linspace(0.5, 1, 6), np.zeros(44)]) @ turn.T
+    basis, (diagonal, beside) = np.zeros((31, 50)), np.zeros((2, 30))
+    basis[0] = rng.standard_normal(50)
+    basis[0] /= np.linalg.norm(basis[0])
+    rows = kernels.extend_krylov(matrix, basis, diagonal, beside, 0, 30)
+    assert rows == 7  # six values and zero
+    np.testing.assert_allclose(basis[:rows] @ basis[:rows].T, np.eye(rows), atol=1e-12)
+    inner = np.diag(diagonal[:rows]) + np.diag(beside[: rows - 1], 1) + np.diag(beside[: rows - 1], -1)
+    np.testing.assert_allclose(np.linalg.eigvalsh(inner)[1:], np.linspace(0.5, 1, 6), atol=1e-9)

@@ -70,3 +70,16 @@ def test_weights_of_graphs(rng):
         rotation = consensus(stacked.T @ stacked, np.array(weights, float), 3).rotation
         U = stacked @ rotation.reshape(-1, 3)
         np.testing.assert_allclose(np.linalg.norm(bases[0].T @ U) ** 2, 3, atol=1e-6)
+
+
+def test_of_many_directions_those_that_are_used_are_found(rng):
+    """More columns than ALL_UP_TO: the consensus is that of all eigenvectors, and so is the share that it holds."""
+    stacked = rng.standard_normal((700, 600)) * np.linspace(2, 0.1, 600)
+    outer = stacked.T @ stacked
+    found = consensus(outer, np.ones(2), 30)
+    values, vectors = np.linalg.eigh(outer)
+    np.testing.assert_allclose(found.singular_values, np.sqrt(values[::-1][: len(found.singular_values)]))
+    assert 30 <= len(found.singular_values) < 600
+    np.testing.assert_allclose(found.held, values[-30:].sum() / values.sum())
+    own = found.rotation.reshape(600, 30)
+    np.testing.assert_allclose(own @ own.T, (vectors[:, -30:] / values[-30:]) @ vectors[:, -30:].T, atol=1e-8)

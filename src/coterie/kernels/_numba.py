@@ -69,6 +69,9 @@ def impute_distances(distances, likeness, total):
             total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
 
 
+SQUARE = 32
+ROUNDING = 1e-5  # of products of float32, as a share of squared lengths
+INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
 BISECTIONS = 60
 TINY = 1e-30
 
@@ -326,12 +329,60 @@ def gram(indices, weights, total):
 
 @compiled()
 def fill_symmetric(triangle, whole):
-    """Write a lower triangle, stored row by row, to both halves of a matrix."""
-    at = 0
-    for i in range(whole.shape[0]):
-        for j in range(i + 1):
-            whole[i, j] = whole[j, i] = triangle[at]
-            at += 1
+    """Write a lower triangle, stored row by row, to both halves of a matrix, in squares that stay in the cache."""
+    p = whole.shape[0]
+    for top in range(0, p, SQUARE):
+        for left in range(0, top + 1, SQUARE):
+            for i in range(top, min(top + SQUARE, p)):
+                start = i * (i + 1) // 2
+                for j in range(left, min(left + SQUARE, i + 1)):
+                    whole[i, j] = whole[j, i] = triangle[start + j]
+
+
+@compiled()
+def normalised_gram(gram, roots, constant, found):
+    """Write D^(-1/2) G D^(-1/2) - c c^T, given the roots of 1 / D and a vector c, to ``found``: in one pass.
+
+    Nothing is reordered: the product of two roots alone could be beyond the largest float.
+    """
+    for i in range(gram.shape[0]):
+        for j in range(gram.shape[1]):
+            found[i, j] = gram[i, j] * roots[i] * roots[j] - constant[i] * constant[j]
+
+
+@compiled(fastmath=FASTMATH)
+def subtract_projection(vector, direction):
+    """Make a vector orthogonal to a direction of length one, in place, and return what it had of it."""
+    overlap = vector[0] * 0
+    for c in range(vector.shape[0]):
+        overlap += direction[c] * vector[c]
+    for c in range(vector.shape[0]):
+        vector[c] -= overlap * direction[c]
+    return overlap
+
+
+@compiled(fastmath=FASTMATH)
+def extend_krylov(matrix, basis, diagonal, beside, first, last):
+    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
+
+    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What
+    these three terms leave is made orthogonal to all rows once more: rounding errors would grow. Rows end early where
+    the space is invariant.
+    """
+    for j in range(first, last):
+        image = np.dot(matrix, basis[j])
+        diagonal[j] = subtract_projection(image, basis[j])
+        for t in range(j, -1, -1):
+            subtract_projection(image, basis[t])
+        square = 0.0
+        for c in range(image.shape[0]):
+            square += image[c] * image[c]
+        beside[j] = np.sqrt(square)
+        if beside[j] < INVARIANT:
+            return j + 1
+        for c in range(image.shape[0]):
+            basis[j + 1, c] = image[c] / beside[j]
+    return last + 1
 
 
 @compiled(fastmath=FASTMATH)
@@ -461,6 +512,41 @@ def assign(embedding, columns, k, labels, nearest, second):
         labels[i] = label
         nearest[i] = best
         second[i] = runner_up
+
+
+@compiled(fastmath=FASTMATH)
+def assign_from(products, rows, centroids, norms, labels, nearest, second):
+    """Do what :func:`assign` does, given the rows' products with the centroids, and the centroids' squared lengths.
+
+    Products tell which centroids may be the two nearest ones; the distances to those are then summed up one by one. So
+    a row's result does not depend on how its products were rounded.
+    """
+    longest = norms.max()
+    for i in range(rows.shape[0]):
+        length = 0.0
+        for t in range(rows.shape[1]):
+            length += rows[i, t] * rows[i, t]
+        best, runner_up = np.inf, np.inf
+        for c in range(norms.shape[0]):
+            products[i, c] = norms[c] - 2 * products[i, c]
+            value = products[i, c]
+            if value < best:
+                best, runner_up = value, best
+            elif value < runner_up:
+                runner_up = value
+        bound = runner_up + ROUNDING * (length + longest)
+        best, runner_up, label = np.inf, np.inf, 0
+        for c in range(norms.shape[0]):
+            if products[i, c] <= bound:
+                value = 0.0
+                for t in range(rows.shape[1]):
+                    gap = rows[i, t] - centroids[c, t]
+                    value += gap * gap
+                if value < best:
+                    best, runner_up, label = value, best, c
+                elif value < runner_up:
+                    runner_up = value
+        labels[i], nearest[i], second[i] = label, best, runner_up
 
 
 @compiled()

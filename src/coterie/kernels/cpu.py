@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 
-from coterie.kernels import _numba
+from coterie.kernels import _lapack, _numba
 from coterie.kernels._vectors import LANES
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
@@ -28,6 +27,9 @@ FILTERS_PER_REDUCTION = 1 / 3
 
 # Rows whose projections on all graphs' bases fit the cache together.
 CACHED_ROWS = 512
+
+# From this many centroids on, products with all of them are faster than distances one by one.
+ASSIGNED_BY_PRODUCTS = 128
 
 # Landmarks are stored a second time, dense and column by column, up to this many numbers: products are faster then.
 DENSE_NUMBERS = 25_000_000
@@ -78,11 +80,26 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     LAPACK can stop at the largest ones, but where an eigenvalue has a high multiplicity, as in a graph of many
     components, it may return fewer than were asked for without an error. Then all are computed.
     """
-    size = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=[size - count, size - 1])
+    if not np.isfinite(matrix).all():
+        raise ValueError("A matrix whose eigenvectors are sought must be finite.")
+    values, vectors = _lapack.top_eigenpairs(matrix, count)
     if len(values) < count:
-        values, vectors = eigh(matrix, driver="evd")
+        values, vectors = np.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
+
+
+def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
+    found = np.empty(gram.shape, dtype=precision)
+    _numba.normalised_gram(gram, roots, np.zeros_like(roots) if constant is None else constant, found)
+    return found  # (p, p)
+
+
+def extend_krylov(
+    matrix: np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
+) -> int:
+    """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
+    return int(_numba.extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
 
 
 def as_columns(rows: Any) -> Any:
@@ -285,8 +302,16 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np
     """Return each row's nearest centroid, and the squared distances to the two nearest ones."""
     labels = np.empty(len(embedding), dtype=np.int32)
     nearest, second = np.empty((2, len(embedding)))
-    columns = widened(centroids.T.astype(embedding.dtype))  # (d, width)
-    _numba.assign(np.ascontiguousarray(embedding), columns, len(centroids), labels, nearest, second)
+    embedding, centroids = np.ascontiguousarray(embedding), centroids.astype(embedding.dtype)
+    if len(centroids) < ASSIGNED_BY_PRODUCTS:
+        columns = widened(centroids.T)  # (d, width)
+        _numba.assign(embedding, columns, len(centroids), labels, nearest, second)
+        return labels, nearest, second
+    norms = squared_norms(centroids)  # (k,)
+    for start in range(0, len(embedding), CACHED_ROWS):
+        some = slice(start, start + CACHED_ROWS)
+        products = row_product(embedding[some], centroids.T)  # (b, k)
+        _numba.assign_from(products, embedding[some], centroids, norms, labels[some], nearest[some], second[some])
     return labels, nearest, second
 
 

@@ -501,6 +501,16 @@ def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
     return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
 
 
+def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str) -> Any:
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
+    import torch
+
+    found = gram * roots[..., None, :] * roots[..., None]  # (G, p, p)
+    if constant is not None:
+        found -= constant[..., None] * constant[..., None, :]
+    return found.to(getattr(torch, precision))
+
+
 def as_columns(rows: Any) -> Any:
     """Return rows as columns."""
     return rows.T  # (d, n)

@@ -24,6 +24,14 @@ RUN_PASSES = 100
 REFINE_ROWS = 200_000
 REFINE_PASSES = 10
 
+# For more than MANY_CLUSTERS clusters, runs of k-means are fewer in proportion, one of them from cluster-QR: a start at
+# random misses some of many clusters nearly always, and that one hardly ever. They take FEW_ROWS rows, or
+# FEW_PER_CLUSTER for each cluster where that is more, and only the best goes on to RUN_ROWS.
+MANY_CLUSTERS = 32
+FEW_ROWS = 5000
+FEW_PER_CLUSTER = 10
+SEEDS_PER_CLUSTER = 10  # rows that starts are drawn from
+
 
 @storable_block
 @dataclass(frozen=True)
@@ -52,17 +60,57 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
 
 
 def fit_centroids(
-    rows: Rows, n_clusters: int, *, method: str, n_init: int, rng: np.random.Generator, n_threads: int = 1
+    rows: Rows,
+    n_clusters: int,
+    *,
+    method: str,
+    n_init: int,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+    all_runs: bool = True,
 ) -> np.ndarray:
-    """Return k centroids of rows whose blocks are their embedding."""
+    """Return k centroids of rows whose blocks are their embedding.
+
+    Unless ``all_runs``, fewer than ``n_init`` runs of k-means are made where clusters are many.
+    """
     rows = sample_rows(rows, REFINE_ROWS, rng, n_threads)
     sample = rows.take(draw_sample(rows.n_rows, RUN_ROWS, rng))  # (m, c)
     must_be_finite("embedding", sample)
     if method == "cluster_qr":
         centroids, _ = lloyd(to_host(sample), qr_centroids(to_host(sample), n_clusters))
-    else:
+    elif all_runs or n_clusters <= MANY_CLUSTERS or kernels_of(sample).BATCHED:
         centroids = best_of(sample, draw_starts(n_init, n_clusters, rng), n_threads)
+    else:
+        few = sample[draw_sample(len(sample), max(FEW_ROWS, FEW_PER_CLUSTER * n_clusters), rng)]
+        draws = draw_starts(fewer_runs(n_init, n_clusters), n_clusters, rng)
+        centroids, _ = lloyd(sample, best_centroids(few, draws, n_threads))
     return to_host(centroids) if len(sample) == rows.n_rows else refine(rows, to_host(centroids))
+
+
+def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """Return the centroids of the best run of k-means: from the groups of cluster-QR, and from rows far apart.
+
+    ``draws`` are those of :func:`coterie.method.seeding.draw_starts` for the latter.
+    """
+    k = draws.shape[1]
+    seeds = sample if k <= MANY_CLUSTERS else sample[:: max(1, len(sample) // (SEEDS_PER_CLUSTER * k))]
+
+    def run(own: np.ndarray | None) -> tuple[np.ndarray, float]:
+        start = qr_centroids(sample, k) if own is None else seeds[far_apart(seeds, own[None])[0]]
+        return lloyd(sample, start)
+
+    return min(in_order(run, [None, *draws], n_threads), key=lambda end: end[1])[0]  # (k, c)
+
+
+def fewer_runs(n_runs: int, k: int) -> int:
+    """Return how many runs of k-means are made of those that few clusters would get.
+
+    Examples
+    --------
+    >>> [fewer_runs(10, k) for k in (10, 32, 100, 1000)]
+    [10, 10, 3, 1]
+    """
+    return n_runs if k <= MANY_CLUSTERS else max(1, n_runs * MANY_CLUSTERS // k)
 
 
 def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:

@@ -17,12 +17,15 @@ import numpy as np
 from scipy import sparse
 
 from coterie.arrays import precision_of, to_host
-from coterie.method.assignment import assign, lloyd
-from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, first_round, solve_graphs
-from coterie.method.graphs import Block, host_block
-from coterie.method.rowmap import Basis, RowMap, unit_embedding
-from coterie.method.selection import best_centroids, group_by_view, partition_agreement
+from coterie.kernels import cpu, kernels_of
+from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
+from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
+from coterie.method.graphs import Block, GraphMap, host_block
+from coterie.method.rowmap import Basis, columns_of, unit_embedding
+from coterie.method.seeding import draw_starts
+from coterie.method.selection import group_by_view, partition_agreement
 from coterie.rows import Rows
+from coterie.threads import in_order
 
 # A later candidate is taken only if its agreement exceeds that of the best one before by this: other landmarks change
 # it as much. Where clusters are kept apart however small they are ("islands"), views agree a little better with wrong
@@ -102,7 +105,9 @@ def first_rounds(
     common = next(iter(settings.values()))
     spectra = solve_graphs(rows, len(landmarks.indices), bounds, common, landmarks.weights)
     precision = precision_of(landmarks.weights)
-    return {name: first_round(rows, spectra, bounds, own, precision) for name, own in settings.items()}
+    stacked = {name: stack_bases(rows, spectra, bounds, own, precision) for name, own in settings.items()}
+    views = in_order(lambda name: merge(stacked[name], settings[name]), list(stacked), common.n_threads)
+    return dict(zip(stacked, views, strict=True))
 
 
 def judge(
@@ -112,14 +117,18 @@ def judge(
     graph_views: Sequence[int],
     n_clusters: int,
     rng: np.random.Generator,
+    n_threads: int = 1,
 ) -> list[Candidate]:
     """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
-    block = host_block(sample, bounds)
-    found = []
-    for name, view in views.items():
-        labels = cut(sample, view.basis, bounds, n_clusters, rng)
-        found.append(Candidate(name, 1, mean_agreement(block, bounds, graph_views, labels), labels, view))
-    return found
+    block, n = host_block(sample, bounds), len(sample.indices)
+    plans = [(name, *plan_cut(n, n_clusters, rng)) for name in views]
+
+    def weigh(plan: tuple[str, np.ndarray, np.ndarray]) -> Candidate:
+        name, some, draws = plan
+        labels = cut(sample, views[name].basis, bounds, some, draws)
+        return Candidate(name, 1, mean_agreement(block, bounds, graph_views, labels), labels, views[name])
+
+    return list(in_order(weigh, plans, 1 if kernels_of(sample.weights).BATCHED else n_threads))
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
@@ -149,6 +158,7 @@ def best_look(
     sample: Block,
     bounds: np.ndarray,
     graph_views: Sequence[int],
+    n_clusters: int,
     rng: np.random.Generator,
 ) -> Candidate:
     """Return the candidate after as many of its rounds as the views agree with most.
@@ -165,13 +175,14 @@ def best_look(
         The neighbours of some rows, before any guiding.
     bounds, graph_views
         Which columns are which graph's, and which graphs are which view's.
+    n_clusters : int
     rng : numpy.random.Generator
     """
-    block, k = host_block(sample, bounds), training.view.consensus.rotation.shape[-1]
+    block = host_block(sample, bounds)
     found = [replace(first, training=training)] if 1 in looks else []
     for number, basis in enumerate([*(guide.basis for guide in training.guides), training.view.basis], 1):
         if number > 1 and (number in looks or number == len(training.history)):
-            labels = cut(sample, basis, bounds, k, rng)
+            labels = cut(sample, basis, bounds, *plan_cut(len(sample.indices), n_clusters, rng))
             agreement = mean_agreement(block, bounds, graph_views, labels)
             found.append(Candidate(first.name, number, agreement, labels, first.view, training))
         if number <= len(training.guides):
@@ -180,17 +191,16 @@ def best_look(
 
 
 def better_centroids(
-    centroids: np.ndarray, candidate: Candidate, sample: Block, row_map: RowMap
+    centroids: np.ndarray, candidate: Candidate, sample: Block, embedding: np.ndarray, graph_map: GraphMap
 ) -> tuple[np.ndarray, float]:
     """Return the given centroids, or those that k-means ends at from the first round's clusters; and their agreement.
 
     k-means with the least inertia may cut a large cluster rather than keep a small one. From clusters that were right
-    before the rounds it stays with them, and the views tell which is better.
+    before the rounds it stays with them, and the views tell which is better. ``sample`` are some rows' neighbours
+    before any guiding, and ``embedding`` (s x c) is that of the same rows after it.
     """
-    bounds = row_map.graph_map.bounds
-    graph_views = [graph.view for graph in row_map.graph_map.graphs]
+    bounds, graph_views = graph_map.bounds, [graph.view for graph in graph_map.graphs]
     block = host_block(sample, bounds)
-    embedding = to_host(row_map.follow(sample))  # (s, c)
     means = label_centroids(embedding, candidate.labels, centroids)
     found = []
     for ends in (centroids, lloyd(embedding, means)[0]):
@@ -208,11 +218,15 @@ def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarr
     return means.astype(embedding.dtype)  # (k, c)
 
 
-def cut(block: Block, basis: Basis, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the clusters of some rows in an augmented view."""
+def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that :func:`cut` runs k-means on, and the draws of its starts."""
+    return np.sort(rng.permutation(n_rows)[:CUT_ROWS]), draw_starts(fewer_runs(CUT_STARTS, k), k, rng)
+
+
+def cut(block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
     embedding = to_host(unit_embedding(block, basis, bounds))  # (s, c)
-    some = embedding[np.sort(rng.permutation(len(embedding))[:CUT_ROWS])]
-    return assign(embedding, best_centroids(some, k, CUT_STARTS, rng)).labels  # (s,)
+    return assign(embedding, best_centroids(embedding[some], draws)).labels  # (s,)
 
 
 def mean_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
@@ -231,7 +245,9 @@ def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[
     one_hot = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
     found = []
     for graphs in group_by_view(graph_views):
-        votes = np.sum([predicted_shares(adjacency(block, bounds, g), one_hot) for g in graphs], axis=0)  # (n, k)
+        shares = np.stack([landmark_shares(adjacency(block, bounds, g), one_hot) for g in graphs])  # (G, p, k)
+        own, own_bounds = columns_of(block, bounds, graphs)
+        votes = cpu.embed(own.indices, own.weights, own_bounds, shares.astype(block.weights.dtype), None)  # (n, k)
         known = votes.any(axis=1)
         found.append(partition_agreement(votes[known].argmax(axis=1), labels[known]) if known.any() else 0.0)
     return np.array(found)  # (V,)
@@ -247,8 +263,8 @@ def adjacency(block: Block, bounds: np.ndarray, graph: int) -> sparse.csr_array:
     return sparse.csr_array((weights.ravel().astype(np.float64), indices.ravel().astype(np.int64), pointers), shape)
 
 
-def predicted_shares(weights: sparse.csr_array, one_hot: sparse.csr_array) -> np.ndarray:
-    """Return Z D^(-1) Z^T Y: the labels of every row's landmarks' rows, in shares that sum to one."""
+def landmark_shares(weights: sparse.csr_array, one_hot: sparse.csr_array) -> np.ndarray:
+    """Return D^(-1) Z^T Y: the labels of every landmark's rows, in shares that sum to one."""
     at_landmarks = (weights.T @ one_hot).toarray()  # (p, k)
     totals = at_landmarks.sum(axis=1, keepdims=True)
-    return weights @ (at_landmarks / np.where(totals > 0, totals, 1))  # (n, k)
+    return at_landmarks / np.where(totals > 0, totals, 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import convert, like, power_of_two, precision_of, stack, to_host
+from coterie.arrays import convert, like, precision_of, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block
 from coterie.method.rowmap import Basis, Guide
@@ -30,6 +30,9 @@ from coterie.validation import must_be_finite
 # Unless vectors have equal weights, directions of U* are weighted by their share of the largest eigenvalue to this
 # power.
 CONSENSUS_POWER = 0.25
+
+# At most this many vectors of a graph more than clusters are used.
+MORE_VECTORS = 20
 
 # The least weight of a graph: the consensus can tell noise from structure better than any one graph's vectors can.
 LEAST_TRUST = 0.05
@@ -120,8 +123,7 @@ def cotrain(
         anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
         must_be_finite("guide", anchors)
         change = relative_change(before, anchors)
-        agreement = held_share(view, settings)
-        history.append(Round(change, agreement, time.perf_counter() - started))
+        history.append(Round(change, view.consensus.held, time.perf_counter() - started))
         report(len(history), history[-1])
         if len(history) == settings.max_iter or change <= settings.tol:
             return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
@@ -171,6 +173,28 @@ def first_round(
     graphs : GraphWeights, default=None
         The graphs' weights where they are known. None: they are found from these rows.
     """
+    return merge(stack_bases(rows, spectra, bounds, settings, precision, graphs), settings)
+
+
+@dataclass(frozen=True)
+class StackedBases:
+    """The graphs' bases side by side, and what all rows say about them."""
+
+    spectra: tuple[Spectrum, ...]
+    bases: np.ndarray  # (G, p, r), weighted
+    outer: np.ndarray  # (G r, G r): H
+    graphs: GraphWeights
+
+
+def stack_bases(
+    rows: Rows,
+    spectra: Sequence[Spectrum],
+    bounds: np.ndarray,
+    settings: CoTrainingSettings,
+    precision: str,
+    graphs: GraphWeights | None = None,
+) -> StackedBases:
+    """Return the sums over rows that :func:`first_round` needs."""
     used = [with_constant(spectrum) for spectrum in spectra] if settings.add_constant else spectra
     own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in used]), precision)  # (G, p, r)
     if graphs is None:
@@ -178,10 +202,15 @@ def first_round(
         outer, graphs = sums.outer, weigh_graphs(sums, settings)
     else:
         outer = sum_outer(rows, own, bounds, settings.unit)
-    outer = as_if_complete(outer, graphs.common)  # (G r, G r)
+    return StackedBases(tuple(spectra), own, as_if_complete(outer, graphs.common), graphs)
+
+
+def merge(stacked: StackedBases, settings: CoTrainingSettings) -> AugmentedView:
+    """Return the k directions that are closest to the bases of all graphs."""
+    outer, graphs, bases = stacked.outer, stacked.graphs, stacked.bases
     shared = consensus(outer, graphs.weights, settings.n_components, power=settings.consensus_power)
-    basis = Basis(own, like(shared.rotation, own), settings.unit)
-    return AugmentedView(basis, tuple(spectra), shared, outer, graphs)
+    basis = Basis(bases, like(shared.rotation, bases), settings.unit)
+    return AugmentedView(basis, stacked.spectra, shared, outer, graphs)
 
 
 def solve_graphs(
@@ -215,8 +244,16 @@ def solve_graphs(
 
 
 def count_vectors(k: int) -> int:
-    """Return how many singular vectors of every graph are used for k clusters unless ``basis="subspace"``: 3k/2."""
-    return -(-3 * k // 2)
+    """Return how many singular vectors of every graph are used for k clusters unless ``basis="subspace"``.
+
+    Half as many again as clusters, but at most MORE_VECTORS more: time grows with the cube of their number.
+
+    Examples
+    --------
+    >>> [count_vectors(k) for k in (3, 10, 100)]
+    [5, 15, 120]
+    """
+    return k + min(-(-k // 2), MORE_VECTORS)
 
 
 def concatenation_weight(n_views: int) -> float:
@@ -249,7 +286,8 @@ def first_sums(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) ->
         kernels.add_outer(stacked, outer)
 
     shapes = ((n_graphs * r, n_graphs * r), (n_graphs, n_graphs), (n_graphs * r,), (n_graphs * r,))
-    outer, common, *powers = to_host(rows.sum(add, lambda: tuple(kernels.zeros(shape, bases) for shape in shapes)))
+    totals = rows.sum(add, lambda: tuple(kernels.zeros(shape, bases) for shape in shapes), dense=True)
+    outer, common, *powers = to_host(totals)
     return FirstSums(outer, common, *(power.reshape(n_graphs, r) for power in powers))
 
 
@@ -280,7 +318,7 @@ def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> 
         stacked = kernels.project(block.indices, block.weights, bounds, bases, unit)  # (b, G r)
         kernels.add_outer(stacked, total[0])
 
-    (outer,) = to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),)))
+    (outer,) = to_host(rows.sum(add, lambda: (kernels.zeros((n_graphs * r, n_graphs * r), bases),), dense=True))
     return outer
 
 
@@ -315,13 +353,6 @@ def relative_change(before: np.ndarray | None, now: np.ndarray) -> float:
     old = np.sum((before.T @ before) ** 2)
     square = old + np.sum((now.T @ now) ** 2) - 2 * np.sum((before.T @ now) ** 2)
     return float(np.sqrt(max(square, 0) / old)) if old > 0 else 0.0
-
-
-def held_share(view: AugmentedView, settings: CoTrainingSettings) -> float:
-    """Return how much of the weighted bases the consensus holds: 1 where all graphs span the same k directions."""
-    values = view.consensus.singular_values
-    values = (values / power_of_two(values[0])) ** 2
-    return float(values[: settings.n_components].sum() / max(values.sum(), np.finfo(float).tiny))
 
 
 def graph_agreement(view: AugmentedView) -> np.ndarray:

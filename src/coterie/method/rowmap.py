@@ -82,11 +82,8 @@ class RowMap:
     def view_alone(self, block: Block, view: int) -> np.ndarray:
         """Return the embedding by one view alone, before any guiding; zero for rows that lack it."""
         basis = self.guides[0].basis if self.guides else self.basis
-        bounds = self.graph_map.bounds
         chosen = [g for g, graph in enumerate(self.graph_map.graphs) if graph.view == view]
-        columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
-        own_bounds = np.cumsum([0, *(bounds[g + 1] - bounds[g] for g in chosen)])
-        own = Block(block.indices[:, columns], block.weights[:, columns])
+        own, own_bounds = columns_of(block, self.graph_map.bounds, chosen)
         return unit_embedding(own, Basis(basis.bases[chosen], basis.rotation[chosen], basis.unit), own_bounds)  # (b, k)
 
     def follow(self, block: Block) -> np.ndarray:
@@ -99,6 +96,13 @@ def follow(block: Block, guides: Sequence[Guide], basis: Basis, bounds: np.ndarr
     for guide in guides:
         block = guide(block, bounds)
     return unit_embedding(block, basis, bounds)  # (b, k)
+
+
+def columns_of(block: Block, bounds: np.ndarray, chosen: Sequence[int]) -> tuple[Block, np.ndarray]:
+    """Return the columns of some graphs of a block, and their bounds."""
+    columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
+    own_bounds = np.cumsum([0, *(bounds[g + 1] - bounds[g] for g in chosen)])
+    return Block(block.indices[:, columns], block.weights[:, columns]), own_bounds
 
 
 def unit_embedding(block: Block, basis: Basis, bounds: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
-from coterie.method.assignment import assign, lloyd, qr_centroids
+from coterie.method.assignment import assign, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -32,7 +32,7 @@ from coterie.method.cotraining import (
 )
 from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
 from coterie.method.rowmap import unit_embedding
-from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.seeding import draw_starts
 from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
 from coterie.metrics import ari_of
 from coterie.rows import Rows
@@ -414,7 +414,7 @@ class SeparableRows:
         view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
         embedding = unit_embedding(self.block, view.basis, self.bounds)  # (m, k)
         sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
-        centroids, _ = lloyd(embedding, best_centroids(sample, k, SEPARATION_STARTS, rng))
+        centroids, _ = lloyd(embedding, best_centroids(sample, draw_starts(SEPARATION_STARTS, k, rng)))
         return float(assign(embedding, centroids).confidence.mean())
 
 
@@ -471,15 +471,8 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
     if fitted.sum() <= k:
         return np.full(len(rows), -1)
     embedding = unit_rows(stacked @ top_directions(stacked[fitted], k))  # (m, k)
-    centroids = best_centroids(np.ascontiguousarray(embedding[fitted]), k, STARTS, rng)
+    centroids = best_centroids(np.ascontiguousarray(embedding[fitted]), draw_starts(STARTS, k, rng))
     return np.where(known, assign(embedding, centroids).labels, -1)  # (m,)
-
-
-def best_centroids(sample: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the centroids of the best run of k-means: from the groups of cluster-QR, and from rows far apart."""
-    starts = [qr_centroids(sample, k)]
-    starts += [sample[numbers] for numbers in far_apart(sample, draw_starts(n_starts, k, rng))]
-    return min((lloyd(sample, start) for start in starts), key=lambda end: end[1])[0]  # (k, c)
 
 
 def top_directions(rows: np.ndarray, k: int) -> np.ndarray:

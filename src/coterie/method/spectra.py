@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
 from coterie.kernels import kernels_of
@@ -29,15 +28,18 @@ COMMUTE_FLOOR = 0.01
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
 
+# Up to this many columns all directions of the stacked bases are found, and not only those that are used.
+ALL_UP_TO, MORE_VALUES = 500, 10
+
 # From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
 # reduction.
 ITERATE_FROM = 400
 VECTORS_PER_PAIR = 20
-RESTARTS = 10  # of ARPACK, after which a full reduction would be as fast
-PROBES, PROBE_STEPS = 4, 5  # random directions, and powers of the matrix, that search for what ARPACK missed
-# Where the last of the wanted eigenvalues is this near to 1, a graph is nearly disconnected, and the probes do not show
-# what is missing.
-CROWDED = 0.9
+# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, and again after STEPS_GROWTH times as many.
+# After MOST_STEPS a full reduction would be as fast. PROBE_STEPS more search for what it missed: they show a missing
+# eigenvalue that exceeds the last one that is wanted by .02.
+STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS = 2.5, 1.4, 300
+PROBE_STEPS = 25
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
 DEGREE = 10
@@ -61,7 +63,8 @@ class Consensus:
     """The augmented view U* as a combination of the graphs' own bases (the paper's Theorem 1)."""
 
     rotation: np.ndarray  # (G, r, k): U* = sum_g E^g rotation[g]
-    singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending
+    singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending; the largest ones where they are many
+    held: float  # share of the weighted bases that is in the k directions: 1 where all graphs span the same ones
 
 
 def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
@@ -86,7 +89,7 @@ def graph_spectrum(
     *,
     drop_first: bool = False,
     start: np.ndarray | None = None,
-    precision: np.dtype | str = "float64",
+    precision: str = "float64",
 ) -> Spectrum:
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
@@ -99,14 +102,15 @@ def graph_spectrum(
     degrees = xp.sum(gram, axis=-1)  # (p,)
     must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
-    laplacian = gram * roots[..., None, :] * roots[..., None]  # (p, p)
+    constant = None
     if drop_first:
         # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first that
         # found: in a graph of several components the largest eigenvalue is multiple, and any vector could come first.
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
-        laplacian = laplacian - constant[..., None] * constant[..., None, :]
-    p = gram.shape[-1]
-    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, precision)
+    if gram.shape[-1] < ITERATE_FROM:
+        precision = "float64"  # all of it takes no time
+    laplacian = kernels_of(gram).normalised_gram(gram, roots, constant, precision)  # (p, p)
+    found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used])  # (m,)
@@ -165,27 +169,32 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
     weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no weight
     unit = power_of_two(weights.max())  # only ratios matter, and the square of 1e200 would overflow
     scale = np.repeat(weights / unit, outer.shape[0] // n_graphs)  # (G r,)
-    values, vectors = occupied_eigenpairs(outer * scale * scale[:, None])
+    matrix = outer * scale * scale[:, None]  # (G r, G r)
+    values, vectors = occupied_eigenpairs(matrix, n_components)
     kept = values[:n_components]
     lengths = inverse_roots(kept) * (kept / max(values[0], np.finfo(float).tiny)) ** power  # (k,)
     rotation = vectors[:, :n_components] * lengths * scale[:, None]  # (G r, k)
     must_be_finite("augmented view", rotation)
-    return Consensus(rotation.reshape(n_graphs, -1, rotation.shape[1]), unit * np.sqrt(values))
+    total = max(values.sum(), matrix.trace(), np.finfo(float).tiny)
+    rotation = rotation.reshape(n_graphs, -1, rotation.shape[1])
+    return Consensus(rotation, unit * np.sqrt(values), float(kept.sum() / total))
 
 
-def occupied_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def occupied_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a matrix that has none below zero, descending, and vectors for those above zero.
 
-    A graph of low rank has columns of zeros, most of all where nearly every row is a cluster. Time grows with the
-    cube of the columns, so these are left out.
+    Of a large matrix only MORE_VALUES more than ``count`` are returned. A graph of low rank has columns of zeros, most
+    of all where nearly every row is a cluster. Time grows with the cube of the columns, so these are left out.
     """
     occupied = matrix.diagonal() > 0  # (m,)
     occupied[0] = True  # so that a matrix of zeros has an eigenvalue too
-    found, directions = eigh(matrix[np.ix_(occupied, occupied)])
-    values, vectors = np.zeros(len(matrix)), np.zeros_like(matrix)
-    values[: len(found)] = np.maximum(found[::-1], 0)
-    vectors[occupied, : len(found)] = directions[:, ::-1]
-    return values, vectors  # (m,), (m, m)
+    size = len(matrix) if len(matrix) <= ALL_UP_TO else min(len(matrix), count + MORE_VALUES)
+    most = min(size, int(occupied.sum()))
+    found, directions = kernels_of(matrix).largest_eigenpairs(matrix[np.ix_(occupied, occupied)], most)
+    values, vectors = np.zeros(size), np.zeros((len(matrix), size))
+    values[:most] = np.maximum(found, 0)
+    vectors[occupied, :most] = directions
+    return values, vectors  # (s,), (m, s)
 
 
 @dataclass(frozen=True)
@@ -197,58 +206,67 @@ class Eigenpairs:
     block: np.ndarray | None = None  # (p, more than m) the subspace they were found in
 
 
-def top_eigenpairs(
-    matrix: np.ndarray, count: int, start: np.ndarray | None = None, precision: np.dtype | str = "float64"
-) -> Eigenpairs:
+def top_eigenpairs(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
     size, kernels = matrix.shape[-1], kernels_of(matrix)
     if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
-        rounded = convert(matrix, precision)
-        found = None if kernels.BATCHED or start is not None else lanczos(rounded, count)
-        found = found or filtered_subspace(rounded, count, start)
+        found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
+        found = found or filtered_subspace(matrix, count, start)
         if found is not None:
             return found
-    return Eigenpairs(*kernels.largest_eigenpairs(matrix, count))
+    values, vectors = kernels.largest_eigenpairs(matrix, count)
+    return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"))
 
 
 def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
-    """Return the top eigenpairs by ARPACK, the fastest method, or None where it misses some.
+    """Return the top eigenpairs by Lanczos' method, the fastest one, or None where it misses some.
 
     It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
     components.
     """
-    rng = np.random.default_rng(0)
-    start = rng.standard_normal(len(matrix)).astype(matrix.dtype)  # (p,)
-    tolerance = RESIDUAL[matrix.dtype.itemsize]
-    try:
-        values, vectors = eigsh(matrix, count, which="LA", v0=start, tol=tolerance, maxiter=RESTARTS)
-    except ArpackError:
-        return None
-    order = np.argsort(-values)
-    values, vectors = values[order].astype(np.float64), vectors[:, order]  # (m,), (p, m)
-    if values[-1] > CROWDED or largest_beside(matrix, vectors, rng) > values[-1] + tolerance:
-        return None
-    return Eigenpairs(values, vectors.astype(np.float64))
+    size, kernels = len(matrix), kernels_of(matrix)
+    most, done, tolerance = min(MOST_STEPS, size - 1), 0, RESIDUAL[matrix.dtype.itemsize]
+    basis = np.empty((most + 1, size), dtype=matrix.dtype)
+    basis[0] = random_direction(matrix)
+    diagonal, beside = np.zeros((2, most))
+    while done < most:
+        before, done = done, min(int(max(STEPS_PER_PAIR * count, STEPS_GROWTH * done)), most)
+        if kernels.extend_krylov(matrix, basis, diagonal, beside, before, done) <= done:
+            return None
+        top = {"select": "i", "select_range": (done - count, done - 1), "lapack_driver": "stemr"}
+        values, turn = eigh_tridiagonal(diagonal[:done], beside[: done - 1], **top)  # (m,), (steps, m), ascending
+        if np.abs(beside[done - 1] * turn[-1]).max() < tolerance:
+            vectors = basis[:done].T @ turn[:, ::-1].astype(matrix.dtype)  # (p, m)
+            missed = largest_beside(matrix, vectors) > values[0] + tolerance
+            return None if missed else Eigenpairs(values[::-1], vectors.astype(np.float64))
+    return None
 
 
-def largest_beside(matrix: np.ndarray, vectors: np.ndarray, rng: np.random.Generator) -> float:
+def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:
     """Return a lower bound, nearly sharp, of the largest eigenvalue whose vectors are orthogonal to the given ones.
 
-    By Rayleigh-Ritz in the span of a few random directions and their images under powers of the matrix.
+    By some more steps of Lanczos' method: a Krylov basis that begins with the given vectors stays orthogonal to them.
     """
-    known, images = vectors, []  # (p, m)
-    block = rng.standard_normal((len(matrix), PROBES)).astype(matrix.dtype)
-    for _ in range(PROBE_STEPS):
-        for _ in range(2):  # once would leave rounding errors
-            block = np.linalg.qr(block - known @ (known.T @ block))[0]  # (p, looks)
-        known = np.hstack([known, block])
-        images.append(block := matrix @ block)
-    beside = known[:, vectors.shape[1] :]  # (p, steps * looks)
-    inner = beside.T @ np.hstack(images)
-    return float(eigh(inner + inner.T, eigvals_only=True)[-1]) / 2
+    count = vectors.shape[1]
+    first, last = count, min(count + PROBE_STEPS, len(matrix) - 1)
+    basis = np.empty((last + 1, len(matrix)), dtype=matrix.dtype)
+    basis[:count] = vectors.T
+    start = random_direction(matrix, seed=1)
+    for _ in range(2):  # once would leave rounding errors
+        start -= vectors @ (vectors.T @ start)
+    basis[count] = start / np.linalg.norm(start)
+    diagonal, beside = np.zeros((2, last))
+    stop = min(kernels_of(matrix).extend_krylov(matrix, basis, diagonal, beside, first, last), last)
+    return float(eigvalsh_tridiagonal(diagonal[first:stop], beside[first : stop - 1])[-1])
+
+
+def random_direction(matrix: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return a random vector of length one that a matrix can be multiplied with, always the same."""
+    direction = np.random.default_rng(seed).standard_normal(len(matrix))
+    return (direction / np.linalg.norm(direction)).astype(matrix.dtype)  # (p,)
 
 
 def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:

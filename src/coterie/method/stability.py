@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
-from coterie.method.assignment import assign
+from coterie.method.assignment import assign, best_centroids
 from coterie.method.cotraining import AugmentedView, CoTrainingSettings, GraphWeights, first_round, solve_graphs
 from coterie.method.graphs import Block
 from coterie.method.rowmap import unit_embedding
-from coterie.method.selection import best_centroids, keep_landmarks, partition_agreement, some_graphs
+from coterie.method.seeding import draw_starts
+from coterie.method.selection import keep_landmarks, partition_agreement, some_graphs
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 
@@ -99,7 +100,7 @@ class HalvedSample:
         spectra = solve_graphs(rows, int(kept.sum()), self.bounds, settings, block.weights, starts)
         view = first_round(rows, spectra, self.bounds, settings, precision_of(block.weights), self.graphs)
         embedding = unit_embedding(block, view.basis, self.bounds)  # (m, c)
-        centroids = best_centroids(embedding, self.n_clusters, STARTS, np.random.default_rng(seed))
+        centroids = best_centroids(embedding, draw_starts(STARTS, self.n_clusters, np.random.default_rng(seed)))
         labels = assign(embedding, centroids).labels
         return np.where(embedding.any(axis=1), labels, -1)  # (m,)
 

@@ -35,8 +35,12 @@ class Rows(Protocol):
     def replace(self, function: Callable[[Any], Any]) -> Rows:
         """Like ``map``, but every old block is freed as soon as the new one exists: these rows are consumed."""
 
-    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
-        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
+        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
+
+        ``dense`` says that a block adds to every number of the total: beside that, it takes no time to add up several
+        totals, and more threads can have one of their own.
+        """
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for consecutive blocks that are all rows together."""

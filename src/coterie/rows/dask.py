@@ -53,11 +53,11 @@ class DaskRows:
         jobs, self.parts = self._jobs(map_blocks, function), ()
         return self._with(jobs)
 
-    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> list[Any]:
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> list[Any]:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
 
         Every worker adds up its own partitions, and then workers each other's totals. The sums are exact, so which
-        partitions lie on one worker does not matter.
+        partitions lie on one worker does not matter, nor does ``dense``: every thread has a total anyway.
         """
         make_task = TaskMaker(function)
         sent = self._send((function, zeros))

@@ -108,14 +108,14 @@ class DiskRows:
         """Like ``map``, but every old block is freed as soon as the new one exists: these rows are consumed."""
         return self._written(function, delete_old=True)
 
-    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
 
         def add(block: Any, total: Any) -> None:
             function(read_block(block), total)
 
         return self.folder.remember(
-            lambda: sum_runs(self.blocks, add, zeros, n_rows=self.n_rows, n_threads=self.n_threads)
+            lambda: sum_runs(self.blocks, add, zeros, n_rows=self.n_rows, n_threads=self.n_threads, dense=dense)
         )
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from coterie.threads import in_order
 # Partial sums are made over runs of consecutive blocks, and then added up in order. The number of runs depends on the
 # rows and not on the threads, so rounding does not either; runs are few, because each has p x p matrices of its own.
 ROWS_PER_RUN = 32_768
+DENSE_ROWS_PER_RUN = 4096
 MOST_RUNS = 16
 
 
@@ -44,9 +45,9 @@ class MemoryRows:
         given = (waiting.popleft() for _ in range(len(waiting)))
         return self._with(list(self._run(function, given, len(waiting))))
 
-    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
-        return sum_runs(self.blocks, function, zeros, n_rows=self.n_rows, n_threads=self.n_threads)
+        return sum_runs(self.blocks, function, zeros, n_rows=self.n_rows, n_threads=self.n_threads, dense=dense)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every block, in the order of the rows."""
@@ -81,6 +82,7 @@ def sum_runs(
     *,
     n_rows: int,
     n_threads: int,
+    dense: bool = False,
 ) -> Any:
     """Return the sum over blocks, from partial sums over runs of them."""
 
@@ -90,7 +92,8 @@ def sum_runs(
             function(blocks[number], total)
         return total
 
-    n_runs = int(np.clip(n_rows // ROWS_PER_RUN, 1, min(MOST_RUNS, len(blocks))))
+    rows_per_run = DENSE_ROWS_PER_RUN if dense else ROWS_PER_RUN
+    n_runs = int(np.clip(n_rows // rows_per_run, 1, min(MOST_RUNS, len(blocks))))
     runs = np.array_split(np.arange(len(blocks)), n_runs)
     totals = counted(in_order(sum_run, runs, n_threads), n_runs, n_rows)
     result = next(totals)

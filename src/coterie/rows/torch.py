@@ -38,8 +38,11 @@ class TorchRows:
         waiting, self.blocks = deque(self.blocks), ()
         return TorchRows([function(waiting.popleft()) for _ in range(len(waiting))], n_rows=self.n_rows)
 
-    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any]) -> Any:
-        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
+    def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
+        """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
+
+        There is one total, ``dense`` or not: blocks are worked on one after the other.
+        """
         total = zeros()
         for block in self.blocks:
             function(block, total)
