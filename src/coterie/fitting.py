@@ -37,7 +37,7 @@ from coterie.placement import Placement
 from coterie.progress import Progress
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.settings import CANDIDATES, Settings
+from coterie.settings import CANDIDATES, PILOTED_FROM, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
@@ -46,9 +46,6 @@ from coterie.views import Shape, Views
 STEADY = 0.6
 PREDICTED = 0.6
 CLEARLY_STEADIER = 0.1
-
-# From this many rows on, a sample of them tells whether the directions that views share are better.
-PILOTED_FROM = 100_000
 
 # Two halves of the landmarks agree this much by chance: data without clusters stay below.
 CHANCE = 0.2

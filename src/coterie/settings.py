@@ -52,6 +52,9 @@ ROUNDS = {"diffusion": 2, "commute": 5, "subspace": 10}
 LEARNED_ROWS = 100_000
 LEARNED_PER_LANDMARK = 100
 
+# From this many rows on, a sample of them tells whether the directions that views share are better.
+PILOTED_FROM = 100_000
+
 # Where rows lack views, there are at most MOST_GROWTH times as many landmarks.
 MOST_GROWTH = 2
 

@@ -403,10 +403,15 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
         level.append(UnitRows())
-    rank = min(max(20, 2 * n_clusters), 200)
+    rank = most_directions(n_clusters)
     if min(values.shape) > rank:
         level.append(Project(principal_directions(apply_steps(level, values).astype(np.float32), rank, seed)))
     return [*steps, *tails, *level]
+
+
+def most_directions(n_clusters: int) -> int:
+    """Return how many columns a dense view keeps at most."""
+    return min(max(20, 2 * n_clusters), 200)
 
 
 def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
