@@ -5,13 +5,16 @@
 
 Shapes: million, mnist, hundred. Every line of the results is one measurement. Seconds are medians of three fits after
 the first, which compiles; stages are those of one more fit that waits for the card at every stage's end, so that each
-has its own time. ``--profile`` writes torch's table of operations for every fit.
+has its own time. ``--profile`` writes torch's table of operations, and Python's of functions, for every fit.
 """
 
 import argparse
+import cProfile
 import gc
+import io
 import json
 import platform
+import pstats
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -100,7 +103,12 @@ def write_profile(path, run):
         found.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=70)
         for order in ("self_cuda_time_total", "self_cpu_time_total")
     ]
-    path.write_text("\n\n".join(tables))
+    text = io.StringIO()
+    with cProfile.Profile() as python:
+        run()
+        torch.cuda.synchronize()
+    pstats.Stats(python, stream=text).sort_stats("tottime").print_stats(40)
+    path.write_text("\n\n".join([*tables, text.getvalue()]))
 
 
 def cpu_labels(make, views):

@@ -162,10 +162,11 @@ class Census:
 
 def count_clusters(part: Partition, n_clusters: int) -> Census:
     """Return the census of one block."""
-    medoids = kernels_of(part.labels).least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
+    kernels = kernels_of(part.labels)
+    medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
     gaps = to_host(part.nearest[medoids])
     medoids = to_host(medoids)
-    sizes = np.bincount(to_host(part.labels), minlength=n_clusters)  # (k,)
+    sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
     confidence = np.asarray(to_host(part.confidence.sum()))
     return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), confidence)
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from coterie.arrays import precision_of, to_host
+from coterie.arrays import array_namespace, like, precision_of, to_host
+from coterie.kernels import kernels_of
 from coterie.method.assignment import assign, lloyd
 from coterie.method.cotraining import AugmentedView, CoTrainingSettings, first_round, solve_graphs
-from coterie.method.graphs import Block, host_block
+from coterie.method.graphs import Block
 from coterie.method.rowmap import RowMap, unit_embedding
 from coterie.method.selection import best_centroids, group_by_view, partition_agreement
 from coterie.rows import Rows
@@ -79,11 +80,10 @@ def judge(
     rng: np.random.Generator,
 ) -> list[Candidate]:
     """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
-    block = host_block(sample, bounds)
     found = []
     for name, view in views.items():
         labels = cut(sample, view, bounds, n_clusters, rng)
-        found.append(Candidate(name, mean_agreement(block, bounds, graph_views, labels), view, labels))
+        found.append(Candidate(name, mean_agreement(sample, bounds, graph_views, labels), view, labels))
     return found
 
 
@@ -108,28 +108,28 @@ def better_centroids(
     """
     bounds = row_map.graph_map.bounds
     graph_views = [graph.view for graph in row_map.graph_map.graphs]
-    block = host_block(sample, bounds)
-    embedding = to_host(row_map.follow(sample))  # (s, c)
+    embedding = row_map.follow(sample)  # (s, c)
     means = label_centroids(embedding, candidate.labels, centroids)
     found = []
-    for ends in (centroids, lloyd(embedding, means)[0]):
+    for ends in (centroids, to_host(lloyd(embedding, means)[0])):
         labels = assign(embedding, ends).labels
-        found.append((ends, mean_agreement(block, bounds, graph_views, labels)))
+        found.append((ends, mean_agreement(sample, bounds, graph_views, labels)))
     return found[1] if found[1][1] > found[0][1] + CLEAR_LEAD else found[0]
 
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
     """Return the mean of the rows of each label; where there are none, the given centroid."""
-    k = len(default)
-    one_hot = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=(len(labels), k))
-    counts = np.bincount(labels, minlength=k)[:, None]  # (k, 1)
-    means = np.where(counts > 0, (one_hot.T @ embedding) / np.maximum(counts, 1), default)
-    return means.astype(embedding.dtype)  # (k, c)
+    kernels = kernels_of(embedding)
+    sums, counts = kernels.zeros(default.shape, embedding), kernels.zeros((len(default),), embedding)
+    kernels.add_groups(embedding, labels, sums, counts)
+    sums, counts = to_host((sums, counts))
+    means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], default)
+    return like(means, embedding)  # (k, c)
 
 
 def cut(block: Block, view: AugmentedView, bounds: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """Return the clusters of some rows in an augmented view."""
-    embedding = to_host(unit_embedding(block, view.basis, bounds))  # (s, c)
+    embedding = unit_embedding(block, view.basis, bounds)  # (s, c)
     some = embedding[np.sort(rng.permutation(len(embedding))[:CUT_ROWS])]
     return assign(embedding, best_centroids(some, k, CUT_STARTS, rng)).labels  # (s,)
 
@@ -146,28 +146,16 @@ def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[
     predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
     count for it, and neither does the concatenation, which is made of the other views.
     """
-    n, k = len(labels), int(labels.max()) + 1
-    one_hot = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
+    kernels, k = kernels_of(block.weights), int(labels.max()) + 1
+
+    def votes(graph: int) -> Any:
+        columns = slice(bounds[graph], bounds[graph + 1])
+        return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
+
     found = []
-    for graphs in group_by_view(graph_views):
-        votes = np.sum([predicted_shares(adjacency(block, bounds, g), one_hot) for g in graphs], axis=0)  # (n, k)
-        known = votes.any(axis=1)
-        found.append(partition_agreement(votes[known].argmax(axis=1), labels[known]) if known.any() else 0.0)
+    for first, *others in group_by_view(graph_views):
+        total = sum(map(votes, others), votes(first))
+        xp = array_namespace(total)
+        predicted = xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1)  # (n,)
+        found.append(partition_agreement(to_host(predicted), to_host(labels)))
     return np.array(found)  # (V,)
-
-
-def adjacency(block: Block, bounds: np.ndarray, graph: int) -> sparse.csr_array:
-    """Return one graph's weights Z as a sparse matrix."""
-    columns = slice(bounds[graph], bounds[graph + 1])
-    indices, weights = block.indices[:, columns], block.weights[:, columns]
-    n, q = indices.shape
-    pointers = np.arange(0, n * q + 1, q)
-    shape = (n, int(block.indices.max()) + 1)
-    return sparse.csr_array((weights.ravel().astype(np.float64), indices.ravel().astype(np.int64), pointers), shape)
-
-
-def predicted_shares(weights: sparse.csr_array, one_hot: sparse.csr_array) -> np.ndarray:
-    """Return Z D^(-1) Z^T Y: the labels of every row's landmarks' rows, in shares that sum to one."""
-    at_landmarks = (weights.T @ one_hot).toarray()  # (p, k)
-    totals = at_landmarks.sum(axis=1, keepdims=True)
-    return weights @ (at_landmarks / np.where(totals > 0, totals, 1))  # (n, k)

@@ -20,9 +20,9 @@ from itertools import combinations
 
 import numpy as np
 
-from coterie.arrays import precision_of
-from coterie.kernels import cpu
-from coterie.method.assignment import assign, lloyd, qr_centroids
+from coterie.arrays import like, precision_of, stack, to_host
+from coterie.kernels import cpu, kernels_of
+from coterie.method.assignment import assign, best_run, lloyd, qr_centroids
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -470,8 +470,10 @@ def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Gener
 
 def best_centroids(sample: np.ndarray, k: int, n_starts: int, rng: np.random.Generator) -> np.ndarray:
     """Return the centroids of the best run of k-means: from the groups of cluster-QR, and from rows far apart."""
-    starts = [qr_centroids(sample, k)]
+    starts = [like(qr_centroids(to_host(sample), k), sample)]
     starts += [sample[numbers] for numbers in far_apart(sample, draw_starts(n_starts, k, rng))]
+    if kernels_of(sample).BATCHED:
+        return best_run(sample, stack(starts))[0]  # (k, c)
     return min((lloyd(sample, start) for start in starts), key=lambda end: end[1])[0]  # (k, c)
 
 

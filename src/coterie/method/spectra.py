@@ -40,7 +40,6 @@ PROBES, PROBE_STEPS = 4, 5  # random directions, and powers of the matrix, that 
 CROWDED = 0.9
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
-DEGREE = 10
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
 # Where more eigenvalues than the block has columns are 1, as in a graph of many components, there is no gap to cut at.
 LARGEST_CUT = 0.9
@@ -242,7 +241,7 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
     A block of vectors finds eigenvalues of any multiplicity, such as that of 1 in a graph of many components, which
     methods that start from a single vector can miss.
     """
-    xp = array_namespace(matrix)
+    xp, kernels = array_namespace(matrix), kernels_of(matrix)
     size = matrix.shape[-1]
     width = min(size, count + max(10, count // 2))
     cold = start is None
@@ -251,12 +250,12 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
     block, before = start, np.inf  # (p, m)
     tolerance = RESIDUAL[matrix.dtype.itemsize]
-    most_filters = kernels_of(matrix).FILTERS_PER_REDUCTION * size / width
+    most_filters = kernels.FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
         if number or cold:  # where the last search ended, vectors are orthonormal already
             block, _ = xp.linalg.qr(block)
         image = matrix @ block  # (p, m)
-        values, rotation = xp.linalg.eigh(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
+        values, rotation = kernels.small_eigenpairs(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
         values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
         block, image = block @ rotation, image @ rotation
         gaps = image[..., :count] - block[..., :count] * convert(values[..., None, :count], precision_of(matrix))
@@ -288,14 +287,15 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     half = cut / 2
     # An eigenvalue of 1 grows like exp(degree * steepness). Growth beyond the precision gains nothing.
     steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
-    degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
+    most = kernels_of(matrix).FILTER_DEGREE
+    degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, most))
     before, now = block, (image - half * block) / half
     doubled = (2 / half) * matrix
     diagonal = np.arange(matrix.shape[-1])
     doubled[..., diagonal, diagonal] -= 2
     for _ in range(degree - 1):
         before, now = now, doubled @ now - before
-        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which would overflow float32
+        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^degree, which would overflow float32
             scale = xp.max(xp.abs(now))
             now, before = now / scale, before / scale
     return now
