@@ -73,7 +73,9 @@ def add_start(rows: Any, norms: Any, least: Any | None, draws: Any) -> tuple[Any
         return numbers, centroid_distances(rows, rows[numbers][:, None])[:, :, 0]  # (runs, n)
     odds = least.double().cumsum(dim=1)
     trials = torch.searchsorted(odds, draws * odds[:, -1:]).clamp(max=last)  # (runs, trials)
-    after = torch.minimum(least[:, :, None], centroid_distances(rows, rows[trials]))  # (runs, n, trials)
+    every = rows.expand(len(draws), *rows.shape)  # (runs, n, c)
+    gaps = torch.baddbmm(norms[trials][:, None], every, rows[trials].mT, alpha=-2)  # (runs, n, trials)
+    after = torch.minimum(least[:, :, None], gaps.add_(norms[:, None]).clamp_(min=0))
     best = after.sum(dim=1).argmin(dim=1)  # (runs,)
     runs = torch.arange(len(draws), device=rows.device)
     return trials[runs, best], after[runs, :, best]

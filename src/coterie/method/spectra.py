@@ -85,13 +85,15 @@ def graph_spectrum(
     drop_first: bool = False,
     start: np.ndarray | None = None,
     precision: np.dtype | str = "float64",
+    goal: np.dtype | str | None = None,
 ) -> Spectrum:
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
     ``drop_first`` the constant vector is left out. ``start`` is that of a spectrum near this one. ``precision`` is that
-    of the iteration: vectors need not be more precise than the weights they multiply.
+    of the iteration, and ``goal`` the one that it ends at: vectors need not be more precise than the weights they
+    multiply.
     """
     xp = array_namespace(gram)
     degrees = xp.sum(gram, axis=-1)  # (p,)
@@ -104,7 +106,7 @@ def graph_spectrum(
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
         laplacian = laplacian - constant[..., None] * constant[..., None, :]
     p = gram.shape[-1]
-    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, precision)
+    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, precision, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used])  # (m,)
@@ -182,7 +184,11 @@ class Eigenpairs:
 
 
 def top_eigenpairs(
-    matrix: np.ndarray, count: int, start: np.ndarray | None = None, precision: np.dtype | str = "float64"
+    matrix: np.ndarray,
+    count: int,
+    start: np.ndarray | None = None,
+    precision: np.dtype | str = "float64",
+    goal: np.dtype | str | None = None,
 ) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
@@ -192,7 +198,7 @@ def top_eigenpairs(
     if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
         rounded = convert(matrix, precision)
         found = None if kernels.BATCHED or start is not None else lanczos(rounded, count)
-        found = found or filtered_subspace(rounded, count, start)
+        found = found or filtered_subspace(rounded, count, start, RESIDUAL[np.dtype(goal or precision).itemsize])
         if found is not None:
             return found
     return Eigenpairs(*kernels.largest_eigenpairs(matrix, count))
@@ -235,7 +241,9 @@ def largest_beside(matrix: np.ndarray, vectors: np.ndarray, rng: np.random.Gener
     return float(eigh(inner + inner.T, eigvals_only=True)[-1]) / 2
 
 
-def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
+def filtered_subspace(
+    matrix: np.ndarray, count: int, start: np.ndarray | None = None, tolerance: float = RESIDUAL[8]
+) -> Eigenpairs | None:
     """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not converge.
 
     A block of vectors finds eigenvalues of any multiplicity, such as that of 1 in a graph of many components, which
@@ -249,7 +257,6 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         start = like(np.random.default_rng(0).standard_normal((size, width)), matrix)
         start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
     block, before = start, np.inf  # (p, m)
-    tolerance = RESIDUAL[matrix.dtype.itemsize]
     most_filters = kernels.FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
         if number or cold:  # where the last search ended, vectors are orthonormal already
