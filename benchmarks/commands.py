@@ -295,10 +295,9 @@ def tables(
     spread = read_lines(results / "cluster.jsonl")
     if spread:
         found["cluster"] = cluster_table(spread)
-    scaling = [line for line in spread if line["part"] == "scaling"]
-    if scaling:
-        found["scaling_check"] = scaling_check_table(scaling)
-        found["scaling"] = scaling_table(scaling, cards)
+    if any(line["part"] == "scaling" for line in spread):
+        found["scaling_check"] = scaling_check_table(spread)
+        found["scaling"] = scaling_table(spread, cards)
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)

@@ -110,5 +110,5 @@ def card_table(records: Iterable[Mapping[str, Any]]) -> Table:
                 agreement,
             )
         )
-    header = ("rows", "method", "time", "longest stages (s)", "first fit of a process", "ARI to a CPU's labels")
+    header = ("rows", "method", "time", "longest stages (s)", "first fit of its kind", "ARI to a CPU's labels")
     return Table("Fits on a GPU by stage", header, tuple(rows))

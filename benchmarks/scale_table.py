@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cluster_table import PARTITION_ROWS, PARTITION_TASKS, WORKER_TASKS
 from benchmarks.tables import Table
 
 # What the model takes for granted of a cluster that was not there to be measured.
 NETWORK = 1e9  # bytes a second between a worker and the client: 10 Gb/s Ethernet, less what is lost
 STORAGE = 1e9  # bytes a second that a worker reads
-MEMORY = 64e9  # bytes of a worker
+MEMORY = 128e9  # bytes of a worker, or of its GPU
 CORES = 16  # of a worker
-PARTITION_ROWS = 2_500_000  # about 1 GB of 112 columns
 
 LEARNED_ROWS = 100_000  # that the rounds learn from, at the client
 NEIGHBOURS, GRAPHS, CLUSTERS = 10, 4, 10  # of the fits that were measured
@@ -29,84 +29,72 @@ class WorkerCosts:
     """Seconds of processors that a fit takes, told apart; from fits on a single worker."""
 
     client: float  # of the client whatever the rows are: preparation, landmarks, rounds, k-means
-    partition: float  # of the client and its scheduler for a partition
+    task: float  # of the client and its scheduler for a task
     worker: float  # of a worker whatever the rows are
     row: float  # of a worker for a row
+    waiting: float  # of a process for a second that it is there: messages that say so
     columns: int  # of the rows that were measured
 
     @classmethod
-    def of(cls, records: Iterable[Mapping[str, Any]]) -> WorkerCosts:
-        """Return the costs: lines through fits of several sizes on one worker."""
-        alone = [line for line in medians(records) if line["workers"] == 1]
-        partitions, rows = ([line[name] for line in alone] for name in ("partitions", "rows"))
-        client, partition = line_through(partitions, [line["client_processor_seconds"] for line in alone])
-        worker, row = line_through(rows, [line["worker_processor_seconds"] for line in alone])
-        return cls(client, partition, worker, row, sum(alone[0]["columns"]))
+    def of(cls, records: Iterable[Mapping[str, Any]], task: float) -> WorkerCosts:
+        """Return the costs, by least squares over fits on one worker; that of a task was measured by itself."""
+        alone = [line for line in records if line["workers"] == 1]
+        known, seconds = [], []
+        for line in alone:
+            known += [[1, 0, 0, line["seconds"]], [0, 1, line["rows"], line["seconds"]]]
+            tasks = PARTITION_TASKS * line["partitions"] + WORKER_TASKS
+            seconds += [line["client_processor_seconds"] - task * tasks, line["worker_processor_seconds"]]
+        scale = np.max(known, axis=0)  # (4,) rows are many
+        client, worker, row, waiting = np.linalg.lstsq(np.array(known) / scale, np.array(seconds))[0] / scale
+        return cls(float(client), task, float(worker), float(row), float(waiting), sum(alone[0]["columns"]))
 
-    def processors(self, rows: int, partitions: int, workers: int) -> float:
-        """Return the seconds of all processors together."""
-        return self.client + self.partition * partitions + self.worker * workers + self.row * rows
+    def processors(self, rows: int, partitions: int, workers: int, seconds: float) -> float:
+        """Return the seconds of all processors together, for a fit that takes so many by the clock."""
+        tasks = PARTITION_TASKS * partitions + WORKER_TASKS * workers
+        busy = self.client + self.task * tasks + self.worker * workers + self.row * rows
+        return busy + self.waiting * (1 + workers) * seconds
 
     def parts(self, rows: int, workers: int, row: float) -> dict[str, float]:
         """Return the seconds of a fit by the clock, by what they are spent on; ``row`` is a worker's for a row."""
         sample = (LEARNED_ROWS * NEIGHBOURS * GRAPHS * 6 + 20_000 * 4 * self.columns) / NETWORK
         return {
             "client": self.client + sample,
-            "scheduler": self.partition * max(rows / PARTITION_ROWS, workers),
+            "scheduler": self.task * (PARTITION_TASKS * max(rows / PARTITION_ROWS, workers) + WORKER_TASKS * workers),
             "rows": self.worker + row * rows / workers,
             "storage": 4 * self.columns * rows / workers / STORAGE,
         }
 
 
-def medians(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one line for every number of workers and of rows, with the medians of its repeats."""
-    groups: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
-    for line in records:
-        groups.setdefault((line["workers"], line["rows"]), []).append(line)
-    measured = ("client_processor_seconds", "worker_processor_seconds")
-    return [
-        {**lines[0], **{name: float(np.median([line[name] for line in lines])) for name in measured}}
-        for _, lines in sorted(groups.items())
-    ]
+def task_seconds(records: Iterable[Mapping[str, Any]]) -> float:
+    """Return what a task costs the scheduler."""
+    return float(np.median([line["seconds_a_task"] for line in records if line["part"] == "tasks"]))
 
 
-def line_through(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
-    """Return what is spent whatever the size is, and for one more of it; neither is below zero.
-
-    Examples
-    --------
-    >>> line_through([1, 3], [5.0, 9.0])
-    (3.0, 2.0)
-    """
-    slope, constant = np.polyfit(sizes, seconds, 1)
-    return round(max(float(constant), 0.0), 12), round(max(float(slope), 0.0), 12)
-
-
-def scaling_check_table(records: Iterable[Mapping[str, Any]]) -> Table:
+def scaling_check_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Return measured seconds of processors beside the model's, which has seen those of one worker alone."""
-    records = medians(records)
-    costs = WorkerCosts.of(records)
+    lines = [line for line in records if line["part"] == "scaling"]
+    costs = WorkerCosts.of(lines, task_seconds(records))
     rows = []
-    for line in records:
+    for line in sorted(lines, key=lambda line: (line["workers"], line["rows"])):
         measured = line["client_processor_seconds"] + line["worker_processor_seconds"]
-        model = costs.processors(line["rows"], line["partitions"], line["workers"])
+        model = costs.processors(line["rows"], line["partitions"], line["workers"], line["seconds"])
         rows.append(
             (
                 f"{line['rows']:,}",
                 str(line["workers"]),
-                f"{line['client_processor_seconds']:.1f} s",
-                f"{line['worker_processor_seconds']:.1f} s",
+                f"{line['seconds']:.0f} s",
+                f"{measured:.1f} s",
                 f"{model:.1f} s",
                 f"{100 * (model / measured - 1):+.0f}%",
             )
         )
-    header = ("rows", "workers", "client", "workers together", "model, all together", "off by")
+    header = ("rows", "workers", "by the clock", "of processors", "model", "off by")
     return Table("Seconds of processors, measured and modelled", header, tuple(rows))
 
 
-def scaling_table(records: Iterable[Mapping[str, Any]], cards: Iterable[Mapping[str, Any]]) -> Table:
+def scaling_table(records: Sequence[Mapping[str, Any]], cards: Iterable[Mapping[str, Any]]) -> Table:
     """Return what very many rows would take, on workers with cores and with a GPU each."""
-    costs = WorkerCosts.of(records)
+    costs = WorkerCosts.of([line for line in records if line["part"] == "scaling"], task_seconds(records))
     kinds = {f"{CORES} cores": costs.row / CORES}
     fits = [line for line in cards if line["shape"] == "hundred" and line["method"] == "Coterie, default"]
     if fits:
@@ -125,7 +113,7 @@ def say_far(costs: WorkerCosts, kind: str, row: float, n_rows: int, workers: int
     spent = {"the client": parts["client"], "the scheduler": parts["scheduler"], WAITS[slow]: parts[slow]}
     kept = KEPT * n_rows / workers
     words = ", ".join(f"{name} {in_time(seconds)}" for name, seconds in spent.items())
-    first = f"memory: {MEMORY / 1e9:.0f} GB do not do" if kept > MEMORY else max(spent, key=spent.__getitem__)
+    first = "memory" if kept > MEMORY else max(spent, key=spent.__getitem__)
     return f"{n_rows:,}", f"{workers} with {kind}", in_time(total), words, f"{kept / 1e9:.1f} GB", first
 
 
