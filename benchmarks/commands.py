@@ -15,10 +15,11 @@ from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
 from benchmarks.figure import landmarks_figure
-from benchmarks.gpu_table import gpu_table, read_lines
+from benchmarks.gpu_table import card_table, gpu_table, read_lines
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all, run_many
+from benchmarks.scale_table import scaling_check_table, scaling_table
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
@@ -345,12 +346,18 @@ def tables(
     measured = read_lines(results / "gpu.jsonl")
     if measured:
         found["gpu"] = gpu_table(measured)
+    cards = read_lines(results / "card.jsonl")
+    if cards:
+        found["card"] = card_table(cards)
     stored = read_lines(results / "out_of_core.jsonl")
     if stored:
         found["out_of_core"] = out_of_core_table(stored)
     spread = read_lines(results / "cluster.jsonl")
     if spread:
         found["cluster"] = cluster_table(spread)
+    if any(line["part"] == "scaling" for line in spread):
+        found["scaling_check"] = scaling_check_table(spread)
+        found["scaling"] = scaling_table(spread, cards)
     steady = read_records(results / "steadiness.jsonl")
     if steady:
         found["steadiness"] = steadiness_table(steady)

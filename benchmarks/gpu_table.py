@@ -91,3 +91,24 @@ SAYINGS = {
     "streaming": say_streaming,
     "ceilings": say_ceilings,
 }
+
+
+def card_table(records: Iterable[Mapping[str, Any]]) -> Table:
+    """Return fits by stage beside k-means on the same rows, measured by ``benchmarks/scripts/card.py``."""
+    rows = []
+    for line in records:
+        columns = " + ".join(map(str, line["columns"]))
+        stages = sorted(line.get("stages", {}).items(), key=lambda stage: -stage[1])[:3]
+        agreement = f"{line['ari_to_cpu']:.4f}" if "ari_to_cpu" in line else ""
+        rows.append(
+            (
+                f"{line['rows']:,} x ({columns}), k = {line['k']}",
+                line["method"] + (", 25 passes" if "means" in line["method"] else ""),
+                f"{line['seconds']:.2f} s",
+                ", ".join(f"{name} {seconds:.3f}" for name, seconds in stages),
+                f"{line['first_fit_s']:.1f} s" if "first_fit_s" in line else "",
+                agreement,
+            )
+        )
+    header = ("rows", "method", "time", "longest stages (s)", "first fit of its kind", "ARI to a CPU's labels")
+    return Table("Fits on a GPU by stage", header, tuple(rows))

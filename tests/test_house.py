@@ -16,7 +16,7 @@ ROOMS = (
     ("peers",),
     ("suggesting",),
     ("estimator",),
-    ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs"),
+    ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs", "forecast"),
     ("method",),
     ("views",),
     ("rows",),
@@ -24,7 +24,7 @@ ROOMS = (
     ("arrays",),
     ("datasets",),
     ("formats", "features", "metrics"),
-    ("validation", "threads", "progress", "files", "lazy", "waiting", "children"),
+    ("validation", "threads", "progress", "files", "lazy", "waiting", "children", "machine"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}
 

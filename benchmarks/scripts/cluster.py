@@ -2,9 +2,10 @@
 
     python -m benchmarks.scripts.cluster [--results benchmarks/results/cluster.jsonl] [--repeats 3] [PART ...]
 
-Parts: time, bytes, tasks. Every line of the results is one measurement. Fits of one comparison take turns; times are
-medians. Bytes are those that every process (client, scheduler, workers) writes to its sockets; those of a round are the
-difference between fits of three rounds and of two.
+Parts: time, bytes, tasks, scaling. Every line of the results is one measurement. Fits of one comparison take turns;
+times are medians. Bytes are those that every process (client, scheduler, workers) writes to its sockets; those of a
+round are the difference between fits of three rounds and of two. ``scaling`` is in seconds of processors, which other
+work on the machine changes less than the clock: those of the client, with its scheduler, and those of all workers.
 """
 
 import argparse
@@ -151,6 +152,37 @@ def measure_time(folder, n_rows, repeats, worker_counts):
         }
 
 
+def split_processor_seconds():
+    """What this process has used of the processors, and what its workers have."""
+    own = psutil.Process()
+    mine, *others = (process.cpu_times() for process in (own, *own.children(recursive=True)))
+    return np.array([mine.user + mine.system, sum(times.user + times.system for times in others)])
+
+
+def measure_scaling(folder, sizes, n_workers):
+    """Fits of several sizes on one cluster."""
+    model = GuidedCoTraining(CLUSTERS, random_state=0, n_jobs=1)
+    with cluster_of(n_workers) as cluster, distributed.Client(cluster):
+        timed(model, on_dask(save_views(folder, min(sizes)), min(sizes)))  # loads what was compiled
+        for n_rows in sizes:
+            parts = on_dask(save_views(folder, n_rows), n_rows)
+            before = split_processor_seconds()
+            seconds, _, _ = timed(model, parts)
+            client, workers = split_processor_seconds() - before
+            yield {
+                "part": "scaling",
+                "rows": n_rows,
+                "columns": COLUMNS,
+                "workers": n_workers,
+                "partitions": n_rows // PARTITION_ROWS,
+                "seconds": round(seconds, 2),
+                "client_processor_seconds": round(float(client), 2),
+                "worker_processor_seconds": round(float(workers), 2),
+                "load": os.getloadavg()[0],
+                "stages": {name: round(value, 2) for name, value in model.timings_.items() if ":" not in name},
+            }
+
+
 # -- bytes ----------------------------------------------------------------------------------------------------------
 
 
@@ -241,8 +273,10 @@ def main():
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "coterie": coterie.__version__}
     versions = {"dask": dask.__version__, "numpy": np.__version__}
     for part in given.parts:
-        for n_rows in given.rows if part != "tasks" else [0]:
-            if part == "time":
+        for n_rows in given.rows if part not in ("tasks", "scaling") else [0]:
+            if part == "scaling":
+                lines = (line for n in given.workers for line in measure_scaling(given.data, given.rows, n))
+            elif part == "time":
                 lines = measure_time(given.data, n_rows, given.repeats, given.workers)
             elif part == "bytes":
                 lines = (line for n in given.workers for line in measure_bytes(given.data, n_rows, n))

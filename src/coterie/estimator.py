@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
+from coterie.forecast import Forecast, forecast, look_ahead
 from coterie.lazy import import_extra
 from coterie.method.assignment import Prediction
-from coterie.model import Fitted, attributes_of_a_fit
+from coterie.model import Fitted, attributes_of_a_fit, table_columns
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, placement_of
 from coterie.progress import Progress
 from coterie.settings import check_parameters, settle
@@ -314,6 +315,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         views = place_views(as_views(X, self.views), self.device)
         columns = table_columns(X, views) if len(views) == 1 or self.views is not None else {}
         settings = settle(owner, parameters, views)
+        look_ahead(views, settings, parameters, progress)
         with (
             one_thread_per_block(),
             explain_memory(views),
@@ -322,6 +324,30 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             fitted = fit_views(views, settings, placement, rng, progress)
         self._publish(replace(fitted.in_kind_of(X), groups=self.views, **columns))
         return self
+
+    def estimate(self, X: Any) -> Forecast:
+        """Return what a fit of X will take: memory, disk and, within a factor of about two, seconds.
+
+        The machine's speed is measured in a moment, once a day. Of views in files a few rows are read.
+
+        Parameters
+        ----------
+        X : like in ``fit``
+
+        Returns
+        -------
+        Forecast
+
+        Examples
+        --------
+        >>> found = GuidedCoTraining(10).estimate([np.zeros((50_000, 64)), np.zeros((50_000, 8))])
+        >>> found.columns, found.n_graphs, found.disk
+        (72, 6, 0)
+        """
+        owner, parameters = type(self).__name__, self.get_params(deep=False)
+        check_parameters(owner, parameters)
+        views = place_views(as_views(X, self.views), self.device)
+        return forecast(views, settle(owner, parameters, views), parameters)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Cluster the rows of X and return their labels."""
@@ -572,10 +598,3 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if fitted.n_features_in is not None and hasattr(X, "shape"):
             validate_data(self, X, reset=False, skip_check_array=True)
         return fitted, views, BlockPlan(self.block_size, count_threads(self.n_jobs))
-
-
-def table_columns(X: Any, views: Views) -> dict[str, Any]:
-    """Return scikit-learn's n_features_in and feature_names_in, which make sense for one table alone."""
-    table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
-    validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
-    return {name.removesuffix("_"): value for name, value in vars(table).items()}

@@ -37,7 +37,7 @@ from coterie.placement import Placement
 from coterie.progress import Progress
 from coterie.rows import Rows
 from coterie.rows.sampling import draw_sample, sample_rows
-from coterie.settings import Settings
+from coterie.settings import PILOTED_FROM, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
@@ -50,9 +50,6 @@ CLEARLY_STEADIER = 0.1
 # Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
 # is as sure there, and rounds would take most of the time.
 CONTESTED_ROWS = 20_000
-
-# From this many rows on, a sample of them tells whether the directions that views share are better.
-PILOTED_FROM = 100_000
 
 # Two halves of the landmarks agree this much by chance: data without clusters stay below.
 CHANCE = 0.2
@@ -341,7 +338,7 @@ def cut_graphs(
         if choice.candidate is None:
             return Cut(choice, training, row_map, rows, centroids, float("nan"))
         # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
-        known = to_host(rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block))  # (s, c)
+        known = rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block)  # (s, c)
         centroids, agreement = candidates.better_centroids(
             centroids, choice.candidate, sample.block, known, graphs.graph_map
         )

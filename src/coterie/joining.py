@@ -134,7 +134,9 @@ def prepare_views(
         choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
         choices["name"] = view.name
         jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
-    preparations = list(in_order(lambda job: job(), jobs, settings.n_threads))
+    # Of a GPU's rows one view after the other: every thread would set up the card's libraries for itself.
+    n_threads = settings.n_threads if sample.device is None else 1
+    preparations = list(in_order(lambda job: job(), jobs, n_threads))
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
 
 

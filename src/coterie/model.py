@@ -13,7 +13,8 @@ from types import NoneType
 from typing import Any, Union, get_args, get_type_hints
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import array_namespace, like, to_host
 from coterie.method.assignment import Prediction, assign
@@ -297,3 +298,10 @@ def fitted_of(estimator: Any) -> Fitted:
     """Return what an estimator's fit made; raise an error where there was none."""
     check_is_fitted(estimator)
     return estimator._fitted
+
+
+def table_columns(X: Any, views: Views) -> dict[str, Any]:
+    """Return scikit-learn's n_features_in and feature_names_in, which make sense for one table alone."""
+    table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
+    validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
+    return {name.removesuffix("_"): value for name, value in vars(table).items()}

@@ -65,6 +65,9 @@ LEARNED_PER_LANDMARK = 100
 # about single ones, and with 50 clusters and more it would take most of the time.
 SPANNED = 4
 
+# From this many rows on, a sample of them tells whether the directions that views share are better.
+PILOTED_FROM = 100_000
+
 # Where rows lack views, there are at most MOST_GROWTH times as many landmarks.
 MOST_GROWTH = 2
 

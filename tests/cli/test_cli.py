@@ -160,6 +160,16 @@ def expected(views, k=K, **settings):
 # -- fit and predict -------------------------------------------------------------------------------------------
 
 
+def test_a_dry_run_says_what_a_fit_would_take_and_does_nothing(folder):
+    before = sorted(os.listdir())
+    found = run_json("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--labels", "dry.csv", "--dry-run")
+    assert (found["rows"], found["n_landmarks"], found["n_graphs"], found["disk"]) == (N, 50, 3, 0)
+    assert found["seconds"] > 0
+    assert found["memory"] > 0
+    assert f"{N} rows x " in run("fit", "pixels.npy", "hog.parquet", "-k", K, "--dry-run").output
+    assert sorted(os.listdir()) == before
+
+
 def test_fit_writes_what_the_library_finds(folder, arrays, data):
     options = ["--labels", "out.parquet", "--model", "m.coterie", "--report", "r.html", "--embedding", "e.npy"]
     views = ["pixels.npy", "hog.parquet", "text.npz"]

@@ -217,3 +217,51 @@ def test_an_empty_group_restarts_at_the_farthest_row(device):
     means = kernels.group_centroids(*(on_device(part, device) for part in (rows, labels, nearest)), 2).cpu().numpy()
     np.testing.assert_allclose(means[0, :, 0], [10 / 3, 9])
     np.testing.assert_allclose(cpu.group_centroids(rows, labels, nearest, 2), means)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.0, 1.0])
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_quantiles_of_columns_are_numpys(rng, device, n, share):
+    data = rng.standard_normal((n, 5))
+    found = kernels.column_quantiles(on_device(data, device), share)
+    np.testing.assert_allclose(found, np.quantile(data, share, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(cpu.column_quantiles(data, share), found, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(400, 60), (60, 400), (35, 35)])
+def test_principal_directions_are_those_of_the_cpu(rng, device, n, d):
+    rows = (rng.standard_normal((n, 12)) @ rng.standard_normal((12, d)) + rng.standard_normal((n, d))).astype("float32")
+    mine, theirs = kernels.principal_directions(on_device(rows, device), 20, 3), cpu.principal_directions(rows, 20, 3)
+    assert mine.shape == theirs.shape == (d, 20)
+    np.testing.assert_allclose(mine.T @ mine, np.eye(20), atol=1e-6)
+    np.testing.assert_allclose(np.abs(np.sum(mine * theirs, axis=0)), 1, atol=1e-3)  # the same ones, but for the sign
+    np.testing.assert_allclose(mine @ mine.T, theirs @ theirs.T, atol=1e-3)
+
+
+def test_directions_that_rows_do_not_have_are_zero(rng, device):
+    rows = (rng.standard_normal((200, 3)) @ rng.standard_normal((3, 40))).astype("float32")
+    found = kernels.principal_directions(on_device(rows, device), 20, 0)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(rows @ found @ found.T, rows, atol=1e-4)
+
+
+def test_votes_of_neighbours_are_those_of_the_cpu(rng, device):
+    indices, weights, bounds = random_block(rng)
+    labels = rng.integers(4, size=len(indices)).astype(np.int32)
+    for start, stop in itertools.pairwise(bounds):
+        own = indices[:, start:stop], weights[:, start:stop]
+        theirs = cpu.label_votes(*own, labels, 4)
+        tensors = on_device(own[0].astype(np.int16), device), on_device(own[1], device), on_device(labels, device)
+        np.testing.assert_allclose(kernels.label_votes(*tensors, 4).cpu().numpy(), theirs, atol=1e-12)
+        known = own[1].any(axis=1)
+        np.testing.assert_allclose(theirs.sum(axis=1), known, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 100])
+def test_counts_and_least_members_are_those_of_the_cpu(rng, device, k):
+    labels, values = rng.integers(k - 1, size=500).astype(np.int32), rng.random(500).astype(np.float32)
+    own = on_device(labels, device), on_device(values, device)
+    assert (kernels.count_groups(own[0], k) == cpu.count_groups(labels, k)).all()
+    found = kernels.least_in_group(own[1], own[0], k).cpu().numpy()
+    assert (found == cpu.least_in_group(values, labels, k)).all()
+    assert found[k - 1] == -1

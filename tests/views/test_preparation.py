@@ -65,3 +65,33 @@ def test_float32_far_from_zero():
         model.fit(mixed)
     with pytest.warns(UserWarning, match="distances between its rows are imprecise"):
         prepare(sparse.csr_array(np.full((50, 25_000), 1e5) + rng.standard_normal((50, 25_000))), scaling="block")
+
+
+def spread_units(rng):
+    return rng.standard_normal((500, 30)) * 10 ** rng.uniform(-2, 2, size=30)
+
+
+KINDS = {
+    "plain": lambda rng: rng.standard_normal((500, 40)),
+    "units": spread_units,
+    "skewed": lambda rng: rng.lognormal(size=(500, 10)),
+    "counts": lambda rng: rng.poisson(rng.lognormal(1, 2, size=(500, 60))).astype(np.uint8),
+    "heavy": lambda rng: rng.standard_t(2, size=(500, 12)),
+    "wide": lambda rng: rng.standard_normal((60, 300)),
+    "words": lambda rng: (rng.random((300, 400)) < 0.02).astype(np.float32),
+    "constant": lambda rng: np.column_stack([np.ones(100), rng.standard_normal((100, 3))]),
+    "pixels": lambda rng: rng.integers(0, 255, size=(500, 30)).astype(np.uint8) * (rng.random((500, 30)) < 0.3),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_are_prepared_like_arrays(rng, kind):
+    """The same steps are decided on, and the rows come out the same up to the sign of directions."""
+    torch = pytest.importorskip("torch")
+    table = KINDS[kind](rng)
+    theirs, mine = prepare(table, seed=1), prepare(torch.as_tensor(table), seed=1)
+    assert mine.describe() == theirs.describe()
+    assert mine.factor == pytest.approx(theirs.factor, rel=1e-5)
+    here, there = np.asarray(theirs(table)), mine(torch.as_tensor(table))
+    there = there.toarray() if sparse.issparse(there) else np.asarray(there)
+    np.testing.assert_allclose(there @ there.T, here @ here.T, atol=2e-3 * np.abs(here @ here.T).max())

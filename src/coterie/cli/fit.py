@@ -57,6 +57,12 @@ AlignTo = Annotated[
         rich_help_panel=opt.FILES,
     ),
 ]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Say what the fit would take (memory, disk, time) and stop.", rich_help_panel=opt.SHOWN
+    ),
+]
 Images = Annotated[
     list[str] | None,
     typer.Option(
@@ -98,6 +104,7 @@ def fit(
     jobs: opt.Jobs = None,
     memory_limit: opt.MemoryLimit = None,
     work_dir: opt.WorkDir = None,
+    dry_run: DryRun = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
     verbose: opt.Verbose = False,
@@ -116,6 +123,8 @@ def fit(
     * `coterie fit people.csv[age,income] visits=visits.csv[2:] --id-column person -k 4 --labels out.csv`
 
     * `coterie fit digits.npz -k 10 --target digits.npz::y --json` compares with known labels.
+
+    * `coterie fit pixels.npy hog.parquet -k 10 --dry-run` says how long it would take, and how much memory.
 
     * `coterie fit --config run.toml --seed 1` takes everything else from a file.
 
@@ -138,6 +147,9 @@ def fit(
         older = load(align_to)
     shapes = parse_images(image or [])
     check_report(report)
+    if dry_run:
+        tell_forecast(voice, estimator, opened)
+        return
     known = read_target(target, id_column, opened, header)
     columns = read_columns(colour_by or [], id_column, opened, header)
     texts = None if text is None else read_column(text, id_column, opened, header)
@@ -178,6 +190,15 @@ def fit(
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:
         voice.note("Nothing was written. Add --labels out.csv, --model m.coterie or --report r.html.")
+
+
+def tell_forecast(voice: Voice, estimator: GuidedCoTraining, opened: OpenedViews) -> None:
+    """Say what a fit would take."""
+    from dataclasses import asdict
+
+    expected = estimator.estimate(opened.tables)
+    found = {"command": "fit", "dry_run": True, **asdict(expected)}
+    voice.result(found, lambda console: console.print(cell(str(expected)), soft_wrap=True))
 
 
 def check_report(path: Path | None) -> None:

@@ -35,6 +35,7 @@ AS_WRITTEN = ("device", "memory_limit")
 BY_VIEW = ("scaling", "metric", "weights")  # may differ between views
 NOT_RECORDED = {
     "config",
+    "dry_run",
     "memory_limit",
     "work_dir",
     "quiet",

@@ -3,13 +3,17 @@
 Sums over rows that many threads add to are integers: their order does not matter, so neither the scheduler nor the
 number of multiprocessors can change an answer.
 
-Neighbours lie slot by slot (``stride`` apart): threads that work on adjacent rows read adjacent memory.
+Neighbours lie slot by slot (``stride`` apart): threads that work on adjacent rows read adjacent memory. Tables that are
+gathered from have rows of R or K numbers, multiples of 16, so that four are read at a time; what they hold beyond R_OUT
+or K_OUT is zero.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+# Sizes are not specialised: a kernel compiled for one number of rows or landmarks does for all of them.
 
 # Sums of weights are integer multiples of 2^-34: exact for up to 2^29 rows of weight one.
 FIXED_POINT = 2.0**34
@@ -37,21 +41,20 @@ def products_with(
     d,
     row_stride,
     BLOCK_D: tl.constexpr,
-    EVEN: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Return x.m of a block's rows with some landmarks."""
+    """Return x.m of a block's rows with some landmarks; BLOCK_D divides d."""
     products = tl.zeros([row.shape[0], landmark.shape[0]], tl.float32)
     for first in range(0, d, BLOCK_D):
         column = first + tl.arange(0, BLOCK_D)
         a = tl.load(
             rows + row[:, None] * row_stride + column[None, :],
-            mask=(row < n)[:, None] if EVEN else (row < n)[:, None] & (column < d)[None, :],
+            mask=(row < n)[:, None],
             other=0.0,
         )
         b = tl.load(
             landmarks + landmark[None, :] * d + column[:, None],
-            mask=(landmark < p)[None, :] if EVEN else (landmark < p)[None, :] & (column < d)[:, None],
+            mask=(landmark < p)[None, :],
             other=0.0,
         )
         products = tl.dot(a, b, products, input_precision=PRECISION)
@@ -68,7 +71,7 @@ def merge_fours(a1, a2, a3, a4, b1, b2, b3, b4):
     return tl.minimum(d1, d2), tl.maximum(d1, d2), tl.minimum(d3, d4), tl.maximum(d3, d4)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "p", "q"])
 def nearest_kernel(
     rows,  # (n, d)
     row_norms,  # (n,)
@@ -89,7 +92,6 @@ def nearest_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_D: tl.constexpr,
-    EVEN: tl.constexpr,  # whether BLOCK_D divides d
     PRECISION: tl.constexpr,
 ):
     """Product and selection in one: the n x p distances never reach memory.
@@ -114,7 +116,7 @@ def nearest_kernel(
     k2, k3, k4 = k1, k1, k1
     for start in range(0, p, BLOCK_P):
         landmark = start + tl.arange(0, BLOCK_P)
-        products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, EVEN, PRECISION)
+        products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, PRECISION)
         norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
         known = norms < float("inf")
         counted = (tl.where(known, norms, 0.0)[None, :] - 2 * products) * steps[:, None] + zero[:, None]
@@ -144,7 +146,7 @@ def nearest_kernel(
     tl.store(unsure + place, row.to(tl.int32), mask=lost)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "p", "q"])
 def careful_nearest_kernel(
     rows,  # (n, d)
     row_norms,  # (n,)
@@ -164,7 +166,6 @@ def careful_nearest_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_D: tl.constexpr,
-    EVEN: tl.constexpr,  # whether BLOCK_D divides d
     PRECISION: tl.constexpr,
 ):
     """The same for any q and p, by taking a tile's nearest landmark as long as it is among some row's q nearest."""
@@ -181,7 +182,7 @@ def careful_nearest_kernel(
         where = tl.zeros([BLOCK_N, Q], tl.int32)
         for start in range(0, p, BLOCK_P):
             landmark = start + number
-            products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, EVEN, PRECISION)
+            products = products_with(rows, landmarks, row, landmark, n, p, d, row_stride, BLOCK_D, PRECISION)
             norms = tl.load(landmark_norms + landmark, mask=landmark < p, other=float("inf"))
             values = norms[None, :] - 2 * products
             worst = tl.max(best, axis=1)
@@ -201,7 +202,7 @@ def careful_nearest_kernel(
         tl.store(squares + target, tl.maximum(best + own[:, None], 0.0), mask=wanted)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "p", "q"])
 def gram_kernel(indices, weights, total, n, p, stride, q, SCALE: tl.constexpr, BLOCK_N: tl.constexpr):
     """Add sum_i z_i z_i^T of one graph to ``total`` (p x p, integer multiples of 1 / SCALE), lower triangle only."""
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -232,17 +233,18 @@ def project_row(indices, weights, row, inside, start, stop, stride, basis, colum
     return place
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "p", "G", "R_OUT"])
 def project_kernel(
     indices,
     weights,
     bounds,
-    bases,
-    stacked,
+    bases,  # (G, p, R)
+    stacked,  # (n, G R_OUT), out
     n,
     stride,
     p,
     R,
+    R_OUT,
     G,
     UNIT: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -256,13 +258,13 @@ def project_kernel(
         start, stop = tl.load(bounds + g), tl.load(bounds + g + 1)
         place = project_row(indices, weights, row, inside, start, stop, stride, bases + g * p * R, column, R, UNIT)
         tl.store(
-            stacked + row[:, None] * (G * R) + g * R + column[None, :],
+            stacked + row[:, None] * (G * R_OUT) + g * R_OUT + column[None, :],
             place,
-            mask=inside[:, None] & (column < R)[None, :],
+            mask=inside[:, None] & (column < R_OUT)[None, :],
         )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "p", "G", "K_OUT"])
 def embed_kernel(
     indices,
     weights,
@@ -270,13 +272,14 @@ def embed_kernel(
     bases,  # (G, p, R): W^g, or B^g = W^g R^g where rows are not made unit in between
     rotation,  # (G, R, K); not read unless UNIT
     anchors,  # (p, K); not read unless GUIDE
-    embedding,  # (n, K), out, unless GUIDE
+    embedding,  # (n, K_OUT), out, unless GUIDE
     guided,  # (n, Q), out, if GUIDE
     n,
     stride,
     p,
     R,
     K,
+    K_OUT,
     G,
     UNIT: tl.constexpr,
     GUIDE: tl.constexpr,
@@ -322,4 +325,5 @@ def embed_kernel(
                 weight = tl.where(total > 0, weight / tl.where(total > 0, total, 1.0), before)
                 tl.store(guided + row + s * stride, weight, mask=inside)
     else:
-        tl.store(embedding + row[:, None] * K + column[None, :], place, mask=inside[:, None] & (column < K)[None, :])
+        wanted = inside[:, None] & (column < K_OUT)[None, :]
+        tl.store(embedding + row[:, None] * K_OUT + column[None, :], place, mask=wanted)

@@ -25,6 +25,9 @@ PASSES_PER_CHECK = 1
 # A full reduction of a p x p matrix costs about p / m times this many filters of m columns.
 FILTERS_PER_REDUCTION = 1 / 3
 
+# The degree of a filter at most: beyond it, orthonormalising in between finds the vectors sooner.
+FILTER_DEGREE = 10
+
 # Rows whose projections on all graphs' bases fit the cache together.
 CACHED_ROWS = 512
 
@@ -72,6 +75,23 @@ def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
 def median(values: np.ndarray) -> float:
     """Return the median."""
     return float(np.median(values))
+
+
+def column_quantiles(data: np.ndarray, share: float) -> np.ndarray:
+    """Return a quantile of every column."""
+    return np.median(data, axis=0) if share == 0.5 else np.quantile(data, share, axis=0)  # (d,)
+
+
+def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
+    """Return the right singular vectors that hold most of the rows, which may be sparse."""
+    from sklearn.utils.extmath import randomized_svd
+
+    return randomized_svd(rows, rank, n_oversamples=10, n_iter=4, random_state=seed)[2].T  # (d, r)
+
+
+def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenvalues of a small symmetric matrix, ascending, and their vectors."""
+    return np.linalg.eigh(matrix)  # (m,), (m, m)
 
 
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -392,6 +412,24 @@ def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int, slack:
     found = np.full(n_groups, -1)
     found[labels[able[::-1]]] = able[::-1]  # the first of them is written last
     return found  # (groups,)
+
+
+def count_groups(labels: np.ndarray, n_groups: int) -> np.ndarray:
+    """Return the number of rows in every group."""
+    return np.bincount(labels, minlength=n_groups)  # (groups,)
+
+
+def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return Z D^(-1) Z^T Y of one graph: the labels of every row's landmarks' rows, in shares that sum to one."""
+    n, q = indices.shape
+    values, columns = weights.ravel().astype(np.float64), indices.ravel().astype(np.int64)
+    graph = sparse.csr_array((values, columns, np.arange(0, n * q + 1, q)), shape=(n, int(indices.max()) + 1))
+    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_labels))
+    at_landmarks = (graph.T @ members).toarray()  # (p, k)
+    totals = at_landmarks.sum(axis=1, keepdims=True)
+    shares = (at_landmarks / np.where(totals > 0, totals, 1)).astype(weights.dtype)  # (p, k)
+    own = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
+    return embed(*own, np.array([0, q]), shares[None], None)  # (n, k)
 
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, svd
 
-from coterie.arrays import array_namespace, convert, like, to_host
+from coterie.arrays import array_namespace, convert, like, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.method.seeding import draw_starts, far_apart
 from coterie.rows import Rows
@@ -93,6 +93,9 @@ def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) ->
     ``draws`` are those of :func:`coterie.method.seeding.draw_starts` for the latter.
     """
     k = draws.shape[1]
+    if kernels_of(sample).BATCHED:
+        from_qr = like(qr_centroids(to_host(sample), k), sample)  # (k, c)
+        return best_run(sample, stack([from_qr, *(sample[rows] for rows in far_apart(sample, draws))]))[0]
     seeds = sample if k <= MANY_CLUSTERS else sample[:: max(1, len(sample) // (SEEDS_PER_CLUSTER * k))]
 
     def run(own: np.ndarray | None) -> tuple[np.ndarray, float]:
@@ -210,10 +213,11 @@ class Census:
 
 def count_clusters(part: Partition, n_clusters: int) -> Census:
     """Return the census of one block."""
-    medoids = kernels_of(part.labels).least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
+    kernels = kernels_of(part.labels)
+    medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
     gaps = to_host(part.nearest[medoids])
     medoids = to_host(medoids)
-    sizes = np.bincount(to_host(part.labels), minlength=n_clusters)  # (k,)
+    sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
     confidence = np.asarray(to_host(part.confidence.sum()))
     return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), confidence)
 

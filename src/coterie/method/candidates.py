@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from coterie.arrays import precision_of, to_host
-from coterie.kernels import cpu, kernels_of
+from coterie.arrays import array_namespace, like, precision_of, to_host
+from coterie.kernels import kernels_of
 from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
-from coterie.method.graphs import Block, GraphMap, host_block
-from coterie.method.rowmap import Basis, columns_of, unit_embedding
+from coterie.method.graphs import Block, GraphMap
+from coterie.method.rowmap import Basis, unit_embedding
 from coterie.method.seeding import draw_starts
 from coterie.method.selection import group_by_view, partition_agreement
 from coterie.rows import Rows
@@ -120,13 +120,12 @@ def judge(
     n_threads: int = 1,
 ) -> list[Candidate]:
     """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
-    block, n = host_block(sample, bounds), len(sample.indices)
-    plans = [(name, *plan_cut(n, n_clusters, rng)) for name in views]
+    plans = [(name, *plan_cut(len(sample.indices), n_clusters, rng)) for name in views]
 
     def weigh(plan: tuple[str, np.ndarray, np.ndarray]) -> Candidate:
         name, some, draws = plan
         labels = cut(sample, views[name].basis, bounds, some, draws)
-        return Candidate(name, 1, mean_agreement(block, bounds, graph_views, labels), labels, views[name])
+        return Candidate(name, 1, mean_agreement(sample, bounds, graph_views, labels), to_host(labels), views[name])
 
     return list(in_order(weigh, plans, 1 if kernels_of(sample.weights).BATCHED else n_threads))
 
@@ -178,13 +177,13 @@ def best_look(
     n_clusters : int
     rng : numpy.random.Generator
     """
-    block = host_block(sample, bounds)
     found = [replace(first, training=training)] if 1 in looks else []
+    unguided = sample
     for number, basis in enumerate([*(guide.basis for guide in training.guides), training.view.basis], 1):
         if number > 1 and (number in looks or number == len(training.history)):
             labels = cut(sample, basis, bounds, *plan_cut(len(sample.indices), n_clusters, rng))
-            agreement = mean_agreement(block, bounds, graph_views, labels)
-            found.append(Candidate(first.name, number, agreement, labels, first.view, training))
+            agreement = mean_agreement(unguided, bounds, graph_views, labels)
+            found.append(Candidate(first.name, number, agreement, to_host(labels), first.view, training))
         if number <= len(training.guides):
             sample = training.guides[number - 1](sample, bounds)
     return max(found, key=lambda candidate: candidate.agreement)
@@ -200,22 +199,22 @@ def better_centroids(
     before any guiding, and ``embedding`` (s x c) is that of the same rows after it.
     """
     bounds, graph_views = graph_map.bounds, [graph.view for graph in graph_map.graphs]
-    block = host_block(sample, bounds)
     means = label_centroids(embedding, candidate.labels, centroids)
     found = []
-    for ends in (centroids, lloyd(embedding, means)[0]):
+    for ends in (centroids, to_host(lloyd(embedding, means)[0])):
         labels = assign(embedding, ends).labels
-        found.append((ends, mean_agreement(block, bounds, graph_views, labels)))
+        found.append((ends, mean_agreement(sample, bounds, graph_views, labels)))
     return found[1] if found[1][1] > found[0][1] + CLEAR_LEAD else found[0]
 
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
     """Return the mean of the rows of each label; where there are none, the given centroid."""
-    k = len(default)
-    one_hot = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=(len(labels), k))
-    counts = np.bincount(labels, minlength=k)[:, None]  # (k, 1)
-    means = np.where(counts > 0, (one_hot.T @ embedding) / np.maximum(counts, 1), default)
-    return means.astype(embedding.dtype)  # (k, c)
+    kernels = kernels_of(embedding)
+    sums, counts = kernels.zeros(default.shape, embedding), kernels.zeros((len(default),), embedding)
+    kernels.add_groups(embedding, like(labels, embedding, "int64"), sums, counts)
+    sums, counts = to_host((sums, counts))
+    means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], default)
+    return like(means, embedding)  # (k, c)
 
 
 def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -225,7 +224,7 @@ def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray,
 
 def cut(block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
-    embedding = to_host(unit_embedding(block, basis, bounds))  # (s, c)
+    embedding = unit_embedding(block, basis, bounds)  # (s, c)
     return assign(embedding, best_centroids(embedding[some], draws)).labels  # (s,)
 
 
@@ -241,30 +240,16 @@ def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[
     predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
     count for it, and neither does the concatenation, which is made of the other views.
     """
-    n, k = len(labels), int(labels.max()) + 1
-    one_hot = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k))
+    kernels, k = kernels_of(block.weights), int(labels.max()) + 1
+
+    def votes(graph: int) -> Any:
+        columns = slice(bounds[graph], bounds[graph + 1])
+        return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
+
     found = []
-    for graphs in group_by_view(graph_views):
-        shares = np.stack([landmark_shares(adjacency(block, bounds, g), one_hot) for g in graphs])  # (G, p, k)
-        own, own_bounds = columns_of(block, bounds, graphs)
-        votes = cpu.embed(own.indices, own.weights, own_bounds, shares.astype(block.weights.dtype), None)  # (n, k)
-        known = votes.any(axis=1)
-        found.append(partition_agreement(votes[known].argmax(axis=1), labels[known]) if known.any() else 0.0)
+    for first, *others in group_by_view(graph_views):
+        total = sum(map(votes, others), votes(first))
+        xp = array_namespace(total)
+        predicted = xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1)  # (n,)
+        found.append(partition_agreement(to_host(predicted), to_host(labels)))
     return np.array(found)  # (V,)
-
-
-def adjacency(block: Block, bounds: np.ndarray, graph: int) -> sparse.csr_array:
-    """Return one graph's weights Z as a sparse matrix."""
-    columns = slice(bounds[graph], bounds[graph + 1])
-    indices, weights = block.indices[:, columns], block.weights[:, columns]
-    n, q = indices.shape
-    pointers = np.arange(0, n * q + 1, q)
-    shape = (n, int(block.indices.max()) + 1)
-    return sparse.csr_array((weights.ravel().astype(np.float64), indices.ravel().astype(np.int64), pointers), shape)
-
-
-def landmark_shares(weights: sparse.csr_array, one_hot: sparse.csr_array) -> np.ndarray:
-    """Return D^(-1) Z^T Y: the labels of every landmark's rows, in shares that sum to one."""
-    at_landmarks = (weights.T @ one_hot).toarray()  # (p, k)
-    totals = at_landmarks.sum(axis=1, keepdims=True)
-    return at_landmarks / np.where(totals > 0, totals, 1)

@@ -231,6 +231,7 @@ def solve_graphs(
         n_components=settings.n_vectors,
         drop_first=settings.drop_first,
         precision="float64" if batched else precision_of(kind),  # a GPU's time goes into launching
+        goal=precision_of(kind),
     )
     grams = sum_grams(rows, n_landmarks, bounds, kind)  # one (p, p) after the other
     if starts is None:

@@ -42,7 +42,6 @@ STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS = 2.5, 1.4, 300
 PROBE_STEPS = 25
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
-DEGREE = 10
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
 # Where more eigenvalues than the block has columns are 1, as in a graph of many components, there is no gap to cut at.
 LARGEST_CUT = 0.9
@@ -90,13 +89,15 @@ def graph_spectrum(
     drop_first: bool = False,
     start: np.ndarray | None = None,
     precision: str = "float64",
+    goal: str | None = None,
 ) -> Spectrum:
     """Return the top left singular vectors of Zhat = Z D^(-1/2), as a map from the weights Z.
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
     ``drop_first`` the constant vector is left out. ``start`` is that of a spectrum near this one. ``precision`` is that
-    of the iteration: vectors need not be more precise than the weights they multiply.
+    of the iteration, and ``goal`` the one that it ends at: vectors need not be more precise than the weights they
+    multiply.
     """
     xp = array_namespace(gram)
     degrees = xp.sum(gram, axis=-1)  # (p,)
@@ -110,7 +111,7 @@ def graph_spectrum(
     if gram.shape[-1] < ITERATE_FROM:
         precision = "float64"  # all of it takes no time
     laplacian = kernels_of(gram).normalised_gram(gram, roots, constant, precision)  # (p, p)
-    found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start)
+    found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used])  # (m,)
@@ -206,7 +207,9 @@ class Eigenpairs:
     block: np.ndarray | None = None  # (p, more than m) the subspace they were found in
 
 
-def top_eigenpairs(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs:
+def top_eigenpairs(
+    matrix: np.ndarray, count: int, start: np.ndarray | None = None, goal: str | None = None
+) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
@@ -214,7 +217,9 @@ def top_eigenpairs(matrix: np.ndarray, count: int, start: np.ndarray | None = No
     size, kernels = matrix.shape[-1], kernels_of(matrix)
     if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
         found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
-        found = found or filtered_subspace(matrix, count, start)
+        found = found or filtered_subspace(
+            matrix, count, start, RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
+        )
         if found is not None:
             return found
     values, vectors = kernels.largest_eigenpairs(matrix, count)
@@ -269,13 +274,15 @@ def random_direction(matrix: np.ndarray, seed: int = 0) -> np.ndarray:
     return (direction / np.linalg.norm(direction)).astype(matrix.dtype)  # (p,)
 
 
-def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None = None) -> Eigenpairs | None:
+def filtered_subspace(
+    matrix: np.ndarray, count: int, start: np.ndarray | None = None, tolerance: float = RESIDUAL[8]
+) -> Eigenpairs | None:
     """Return the top eigenpairs by subspace iteration with Chebyshev filters, or None where it does not converge.
 
     A block of vectors finds eigenvalues of any multiplicity, such as that of 1 in a graph of many components, which
     methods that start from a single vector can miss.
     """
-    xp = array_namespace(matrix)
+    xp, kernels = array_namespace(matrix), kernels_of(matrix)
     size = matrix.shape[-1]
     width = min(size, count + max(10, count // 2))
     cold = start is None
@@ -283,13 +290,12 @@ def filtered_subspace(matrix: np.ndarray, count: int, start: np.ndarray | None =
         start = like(np.random.default_rng(0).standard_normal((size, width)), matrix)
         start = xp.broadcast_to(start, (*matrix.shape[:-1], width))
     block, before = start, np.inf  # (p, m)
-    tolerance = RESIDUAL[matrix.dtype.itemsize]
-    most_filters = kernels_of(matrix).FILTERS_PER_REDUCTION * size / width
+    most_filters = kernels.FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
         if number or cold:  # where the last search ended, vectors are orthonormal already
             block, _ = xp.linalg.qr(block)
         image = matrix @ block  # (p, m)
-        values, rotation = xp.linalg.eigh(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
+        values, rotation = kernels.small_eigenpairs(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
         values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
         block, image = block @ rotation, image @ rotation
         gaps = image[..., :count] - block[..., :count] * convert(values[..., None, :count], precision_of(matrix))
@@ -321,14 +327,15 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     half = cut / 2
     # An eigenvalue of 1 grows like exp(degree * steepness). Growth beyond the precision gains nothing.
     steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
-    degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, DEGREE))
+    most = kernels_of(matrix).FILTER_DEGREE
+    degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, most))
     before, now = block, (image - half * block) / half
     doubled = (2 / half) * matrix
     diagonal = np.arange(matrix.shape[-1])
     doubled[..., diagonal, diagonal] -= 2
     for _ in range(degree - 1):
         before, now = now, doubled @ now - before
-        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^DEGREE, which would overflow float32
+        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^degree, which would overflow float32
             scale = xp.max(xp.abs(now))
             now, before = now / scale, before / scale
     return now

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 from scipy.linalg import eigh
@@ -11,6 +10,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from coterie.arrays import squared_norms
 from coterie.kernels import cpu
+from coterie.machine import available_bytes
 from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import median_distance
 from coterie.method.spectra import inverse_roots
@@ -42,16 +42,6 @@ def check_row_count(owner: str, n_rows: int, n_matrices: float = 3) -> None:
         f"{owner} compares all pairs of rows: {n_rows:,} rows need about {needed / 1e9:.1f} GB "
         f"({n_matrices:g} matrices of n x n){on_hand}. {limit}{ALTERNATIVE}"
     )
-
-
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """Return the memory that can still be had, None where the system does not say."""
-    try:
-        lines = meminfo.read_text(encoding="ascii").splitlines()
-    except OSError:  # not Linux
-        return None
-    kilobytes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * int(kilobytes[0]) if kilobytes else None
 
 
 def view_affinities(views: Iterable[View], rng: np.random.Generator) -> list[np.ndarray]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from typing import Any
 
 from coterie.arrays import device_of, in_library_of, is_dask, lies_on_gpu
 from coterie.lazy import import_extra
+from coterie.rows.staging import DRIVER
 
 
 def check_device(device: Any) -> str:
@@ -18,6 +20,17 @@ def check_device(device: Any) -> str:
         reason = str(error).splitlines()[0]
         raise ValueError(f'device={device!r} cannot be used: {reason}. Use device="cpu", or "auto".') from error
     return "cpu" if device == "torch" else str(device)
+
+
+def count_gpus() -> int:
+    """Return how many GPUs the CUDA driver knows, 0 without a driver; torch is not imported to find out."""
+    try:
+        driver = ctypes.CDLL(DRIVER)
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    return 0 if failed else count.value
 
 
 def in_kind_of(tables: Iterable[Any], found: Any) -> Any:

@@ -6,6 +6,7 @@ chain prepares the rows of the fit and new rows. What a view needs is decided fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.extmath import randomized_svd
 
 from coterie.arrays import (
     array_namespace,
@@ -275,12 +275,11 @@ def prepare(
     rows = thinned(sample)
     warn_of_lost_columns(name, rows)
     if scaling == "auto":
-        sample, rows = to_host(sample), to_host(rows)
         kind = kind_of(sample, rows)
         if kind == "words":
-            steps = word_steps(rows, n_clusters, seed)
+            steps = word_steps(to_host(rows), n_clusters, seed)
         elif kind == "graph":
-            steps = graph_steps(sample, n_clusters, seed)
+            steps = graph_steps(to_host(sample), n_clusters, seed)
         else:
             steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine")
     else:
@@ -391,7 +390,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     """Reduce skew or heavy tails, standardise columns of different units, keep the directions of most variance."""
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
-    values = apply_steps(steps, rows.astype(np.float64))
+    values = apply_steps(steps, convert(rows, "float64"))
     tails = tail_steps(values, rounding)
     values = apply_steps(tails, values)
     moments = column_moments(values, rounding)
@@ -403,10 +402,15 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
         level.append(UnitRows())
-    rank = min(max(20, 2 * n_clusters), 200)
+    rank = most_directions(n_clusters)
     if min(values.shape) > rank:
-        level.append(Project(principal_directions(apply_steps(level, values).astype(np.float32), rank, seed)))
+        level.append(Project(principal_directions(convert(apply_steps(level, values), "float32"), rank, seed)))
     return [*steps, *tails, *level]
+
+
+def most_directions(n_clusters: int) -> int:
+    """Return how many columns a dense view keeps at most."""
+    return min(max(20, 2 * n_clusters), 200)
 
 
 def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
@@ -415,27 +419,36 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
     varies = moments.varies()
     if not varies.any():
         return []
-    gaps = ((values[:, varies] - moments.mean[varies]) / moments.std[varies]).astype(np.float32)  # (n, varying)
+    xp, kernels, chosen = array_namespace(values), kernels_of(values), np.flatnonzero(varies)
+    mean, std = like(moments.mean[chosen], values), like(moments.std[chosen], values)  # (varying,)
+    gaps = convert((values[:, chosen] - mean) / std, "float32")  # (n, varying)
     squares = gaps * gaps
     steps: list[Step] = []
-    if values.min() >= 0 and np.median(np.mean(squares * gaps, axis=0)) > SKEWED:
-        whole = np.mean(values == np.rint(values)) >= WHOLE_SHARE
+    if xp.min(values) >= 0 and np.median(to_host(xp.mean(squares * gaps, axis=0))) > SKEWED:
+        whole = share_of(values == xp.round(values)) >= WHOLE_SHARE
         if whole and values.shape[1] >= SPARSE_COLUMNS:
-            totals = values.sum(axis=1)
-            steps.append(CommonTotal(float(np.median(totals[totals > 0]))))
+            totals = xp.sum(values, axis=1)  # (n,)
+            steps.append(CommonTotal(float(kernels.column_quantiles(totals[totals > 0][:, None], 0.5)[0])))
             values = steps[0](values)
         steps.append(LogScale(log_unit(values[values > 0])))
-    elif np.median(np.mean(squares * squares, axis=0)) > HEAVY_TAILS:
-        middle = np.median(values, axis=0)  # (d,)
-        robust = np.quantile(np.abs(values - middle), 0.9, axis=0) / 1.645  # the standard deviation of a Gaussian
+    elif np.median(to_host(xp.mean(squares * squares, axis=0))) > HEAVY_TAILS:
+        middle = kernels.column_quantiles(values, 0.5)  # (d,)
+        robust = kernels.column_quantiles(xp.abs(values - like(middle, values)), 0.9) / 1.645  # of a Gaussian: its std
         width = CLIP * np.where(robust > 0, robust, moments.std)
         steps.append(Clip(middle - width, middle + width))
     return steps
 
 
+def share_of(found: np.ndarray) -> float:
+    """Return the share of entries that are true."""
+    return int(array_namespace(found).sum(found)) / max(math.prod(found.shape), 1)
+
+
 def log_unit(sizes: np.ndarray) -> float:
     """Return the unit of a log scale: the median, unless the largest value would overflow in it."""
-    return float(max(np.median(sizes), sizes.max() / FLOAT32_REACH)) if len(sizes) else 1.0
+    if not len(sizes):
+        return 1.0
+    return max(float(kernels_of(sizes).column_quantiles(sizes[:, None], 0.5)[0]), float(sizes.max()) / FLOAT32_REACH)
 
 
 def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
@@ -443,7 +456,8 @@ def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray)
 
     A column that is zero almost everywhere, like the border of images, has a small deviation but no small unit.
     """
-    active = np.maximum(np.mean(values != 0, axis=0), 1 / len(values))  # (d,)
+    xp = array_namespace(values)
+    active = np.maximum(to_host(xp.sum(values != 0, axis=0)), 1) / len(values)  # (d,)
     return np.where(varies, moments.std / np.sqrt(active), 1.0)
 
 
@@ -523,12 +537,11 @@ def spread(preparation: Preparation, rows: Table) -> float:
 def kind_of(sample: Table, rows: Table) -> str:
     """Return what a view holds: words, a graph, or a dense table, however it is stored."""
     values = rows.data if sparse.issparse(rows) else rows
-    values = values[values != 0]
-    n, d = rows.shape
-    thin = len(values) <= SPARSE_DENSITY * n * d and np.sum(values < 0) <= SPARSE_NEGATIVE * len(values)
-    if not thin or not len(values):
+    xp, (n, d) = array_namespace(values), rows.shape
+    n_values, n_negative = int(xp.sum(values != 0)), int(xp.sum(values < 0))
+    if not 0 < n_values <= SPARSE_DENSITY * n * d or n_negative > SPARSE_NEGATIVE * n_values:
         return "dense"
-    if sample.shape[0] == d <= MOST_LINKED_ROWS and not np.any(values < 0) and links_rows(sample):
+    if sample.shape[0] == d <= MOST_LINKED_ROWS and not n_negative and links_rows(to_host(sample)):
         return "graph"
     return "words" if d >= SPARSE_COLUMNS else "dense"
 
@@ -550,7 +563,7 @@ def links_rows(square: Table) -> bool:
 
 def principal_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
     """Return the right singular vectors that hold most of the rows."""
-    return randomized_svd(rows, rank, n_oversamples=10, n_iter=4, random_state=seed)[2].T  # (d, r)
+    return kernels_of(rows).principal_directions(rows, rank, seed)  # (d, r)
 
 
 def thinned(sample: Table) -> Table:

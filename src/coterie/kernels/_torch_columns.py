@@ -1,0 +1,84 @@
+"""The kernels for columns of tensors: what preparation looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Of the randomised singular value decomposition: as for NumPy's arrays.
+OVERSAMPLES = 10
+POWERS = 4
+RANK_TOLERANCE = 1e-12
+
+MOST_BATCHED = 32  # columns of matrices that cuSOLVER solves in one launch
+
+
+def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns' means and standard deviations in float64, as NumPy arrays."""
+    data = data.double()
+    return data.mean(dim=0).cpu().numpy(), data.std(dim=0, correction=0).cpu().numpy()  # (d,), (d,)
+
+
+def median(values: Any) -> float:
+    """Return the median, the lower one of two."""
+    return float(values.median())
+
+
+def column_quantiles(data: Any, share: float) -> np.ndarray:
+    """Return a quantile of every column as a NumPy array, interpolated like NumPy's."""
+    ordered = data.sort(dim=0).values
+    at = share * (len(data) - 1)
+    below, part = int(at), at - int(at)
+    above = min(below + 1, len(data) - 1)
+    return (ordered[below] + part * (ordered[above] - ordered[below])).cpu().numpy()  # (d,)
+
+
+def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
+    """Return the right singular vectors that hold most of the rows, as a NumPy array.
+
+    They are those of scikit-learn's ``randomized_svd`` with ten more directions and four power iterations, for the same
+    random start. But powers are taken of the smaller one of X^T X and X X^T, so that nothing has the length of the
+    longer side of X but two products: on a GPU, every step of a decomposition is a launch.
+    """
+    import torch
+
+    rows = rows.double()
+    n, d = rows.shape
+    square = rows.mT @ rows if n >= d else rows @ rows.mT  # (m, m): C
+    start = np.random.RandomState(seed).normal(size=(len(square), rank + OVERSAMPLES))
+    block = torch.as_tensor(start, device=rows.device)
+    for _ in range(POWERS):
+        block, _ = torch.linalg.qr(square @ block)  # (m, w): Y
+    # With M = X or X^T and M^T M = C, orthonormal columns of M Y are M Y T, for T = (Y^T C Y)^(-1/2).
+    image = square @ block
+    halved = image @ inverse_root(block.mT @ image)  # (m, w): M^T M Y T
+    values, turn = small_eigenpairs(halved.mT @ halved)
+    turn, values = turn.flip(-1)[:, :rank], values.flip(-1)[:rank]
+    if n < d:
+        return (rows.mT @ (block @ (inverse_root(block.mT @ image) @ turn))).cpu().numpy()  # (d, r)
+    lengths = torch.where(values > 0, values, torch.inf) ** -0.5
+    return (halved @ turn * lengths).cpu().numpy()  # (d, r)
+
+
+def inverse_root(matrix: Any) -> Any:
+    """Return vectors T with T^T M T = 1 for a symmetric matrix; zeros for directions that it does not have."""
+    import torch
+
+    values, vectors = small_eigenpairs(matrix)
+    real = values > RANK_TOLERANCE * values[-1].clamp(min=torch.finfo(values.dtype).tiny)
+    return vectors * torch.where(real, torch.where(real, values, 1.0) ** -0.5, 0.0)
+
+
+def small_eigenpairs(matrices: Any) -> tuple[Any, Any]:
+    """Return all eigenvalues of small symmetric matrices (... x m x m), ascending, and their vectors.
+
+    Up to MOST_BATCHED columns a GPU solves all matrices at once. Larger ones take it thousands of launches, and the
+    host is done sooner.
+    """
+    import torch
+
+    if not matrices.is_cuda or matrices.shape[-1] <= MOST_BATCHED:
+        return torch.linalg.eigh(matrices)
+    values, vectors = np.linalg.eigh(matrices.cpu().numpy())
+    return torch.as_tensor(values, device=matrices.device), torch.as_tensor(vectors, device=matrices.device)
