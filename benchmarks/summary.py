@@ -45,7 +45,8 @@ def summary_seconds(speed: Sequence[Record], sizes: Sizes) -> dict[str, list[str
     found: dict[str, list[str]] = {method: [] for method in SUMMARY}
     for run in (run for group in summary_part(sizes) for run in group):
         record = measured.get(run.key())
-        found[run.method.name].append("-" if record is None else f"{record['seconds']:.1f}")
+        seconds = None if record is None else record.get("seconds")  # none of a fit that was ended
+        found[run.method.name].append("-" if seconds is None else f"{seconds:.1f}")
     return found
 
 
