@@ -63,7 +63,7 @@ def shared_means(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, float]
 def lost_table(unequal: Sequence[Record]) -> Table:
     """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY."""
     rows = []
-    for title, line in unequal_lines(unequal, "ARI")[1].items():
+    for title, line in unequal_lines(summarise(unequal, "ARI"))[1].items():
         own = line.pop(COTERIE.name, None)
         others = {method: cell.mean for method, cell in line.items() if cell is not None}
         if own is None or not others:
