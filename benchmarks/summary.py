@@ -45,7 +45,8 @@ def summary_seconds(speed: Sequence[Record], sizes: Sizes) -> dict[str, list[str
     found: dict[str, list[str]] = {method: [] for method in SUMMARY}
     for run in (run for group in summary_part(sizes) for run in group):
         record = measured.get(run.key())
-        found[run.method.name].append("-" if record is None else f"{record['seconds']:.1f}")
+        seconds = None if record is None else record.get("seconds")  # none of a fit that was ended
+        found[run.method.name].append("-" if seconds is None else f"{seconds:.1f}")
     return found
 
 
@@ -62,7 +63,7 @@ def shared_means(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, float]
 def lost_table(unequal: Sequence[Record]) -> Table:
     """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY."""
     rows = []
-    for title, line in unequal_lines(unequal, "ARI")[1].items():
+    for title, line in unequal_lines(summarise(unequal, "ARI"))[1].items():
         own = line.pop(COTERIE.name, None)
         others = {method: cell.mean for method, cell in line.items() if cell is not None}
         if own is None or not others:

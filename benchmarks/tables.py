@@ -224,7 +224,8 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
 
 def unequal_table(records: Sequence[Record], measure: str) -> Table:
     """Return data sets by methods, the draws of one kind in one line, with the means below."""
-    methods, lines = unequal_lines(records, measure)
+    cells = summarise(records, measure)
+    methods, lines = unequal_lines(cells)
     digits = 3 if measure != "seconds" else 2
     rows = [(title, *(show_cell(line[m], digits=digits) for m in methods)) for title, line in lines.items()]
     whole = [line for line in lines.values() if all(cell is not None for cell in line.values())]
@@ -239,9 +240,8 @@ def unequal_table(records: Sequence[Record], measure: str) -> Table:
     )
 
 
-def unequal_lines(records: Sequence[Record], measure: str) -> tuple[list[str], dict[str, dict[str, Cell | None]]]:
+def unequal_lines(cells: Mapping[tuple[str, str], Cell]) -> tuple[list[str], dict[str, dict[str, Cell | None]]]:
     """Return the methods of the suite of unequal clusters, and their means for each kind of data."""
-    cells = summarise(records, measure)
     methods = list(dict.fromkeys(method for method, _ in cells))
     groups: dict[str, list[str]] = {}
     for name in SUITES["unequal"].data:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,7 @@ def render(found: dict[str, Any]) -> str:
     )
 
 
+@cache  # templates are compiled once, which takes longer than filling them in
 def environment() -> Any:
     """Return the template engine, with everything escaped unless it is marked as safe."""
     jinja2 = import_extra("jinja2", "report", "A report")
