@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "metrics",
     "peers",
+    "pl",
     "plot",
     "report",
     "save",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
+    from coterie import datasets, drift, features, formats, metrics, peers, pl, plot, report, tl
     from coterie.alignment import align
     from coterie.estimator import GuidedCoTraining
     from coterie.saving import ModelFileError, describe_file, load, save
@@ -46,7 +47,7 @@ __getattr__ = names_of(
         "save": "saving",
         "suggest_k": "suggesting",
     },
-    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
+    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "pl", "plot", "report", "tl"),
 )
 
 

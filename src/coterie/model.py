@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.arrays import array_namespace, like, to_host
-from coterie.method.assignment import Prediction, assign
+from coterie.method.assignment import Prediction, assign, shares_of_clusters
 from coterie.method.explanation import label_by_view, support_by_view
 from coterie.method.novelty import NoveltyScale
 from coterie.method.rowmap import RowMap
@@ -24,7 +24,17 @@ from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
 from coterie.rows import Rows
 from coterie.threads import one_thread_per_block
-from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, absent_views, check_columns, match_views
+from coterie.views import (
+    RawRows,
+    RowRange,
+    Shape,
+    ViewBlock,
+    Views,
+    absent_views,
+    check_columns,
+    match_columns,
+    match_views,
+)
 
 # When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
 ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
@@ -139,9 +149,14 @@ class Fitted:
 
     # -- new rows -----------------------------------------------------------------------------------------------
 
-    def read(self, X: Any, device: Any) -> Views:
+    def read(self, X: Any, device: Any, id_column: str | int | None = None) -> Views:
         """Return new rows as views like those of the fit, to be worked on where ``device`` says."""
-        return place_views(match_views(X, self.groups, self.view_names), device)
+        return place_views(self.matched(X, id_column), device)
+
+    def matched(self, X: Any, id_column: str | int | None = None) -> Views:
+        """Return new rows as views like those of the fit."""
+        views = match_views(X, self.groups, self.view_names, id_column)
+        return match_columns(views, [shape.columns for shape in self.shapes])
 
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""
@@ -175,6 +190,17 @@ class Fitted:
     def transform(self, views: Views, plan: BlockPlan) -> Any:
         """Return the rows' embedding."""
         return self._embed(views, plan, lambda rows: rows)  # (n, c)
+
+    def memberships(self, views: Views, plan: BlockPlan) -> Any:
+        """Return each row's share in every cluster: rows sum to one, NaN for rows that lack every view."""
+        centroids = self.cluster_centers
+
+        def share(row_map: RowMap, block: RawRows) -> Any:
+            rows = row_map(block.views, block.first_row)
+            lacking = unless_lacking(assign(rows, centroids).labels, block) < 0  # (b,)
+            return like(shares_of_clusters(to_host(rows), centroids, to_host(lacking)), rows)
+
+        return self._collect(views, plan, share)  # (n, k)
 
     def view_labels(self, views: Views, plan: BlockPlan) -> Any:
         """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view."""

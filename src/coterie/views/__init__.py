@@ -1,11 +1,12 @@
 """Whatever the user passes -> named, validated views, read block by block; raw columns -> prepared ones.
 
-``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``matching``
-finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what cannot be clustered, and
-``preparation`` makes distances meaningful.
+``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``columns``
+chooses columns, ``matching`` finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what
+cannot be clustered, and ``preparation`` makes distances meaningful.
 """
 
-from coterie.views.checks import Shape, check_columns, check_finite, check_finite_rows, check_overlap
+from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
+from coterie.views.columns import match_columns, settled_groups
 from coterie.views.preparation import (
     METRICS,
     SCALINGS,
@@ -33,12 +34,15 @@ __all__ = [
     "Views",
     "absent_views",
     "as_views",
+    "check_any_view",
     "check_columns",
     "check_finite",
     "check_finite_rows",
     "check_overlap",
     "column_moments",
+    "match_columns",
     "match_views",
     "prepare",
+    "settled_groups",
     "within_float_range",
 ]

@@ -39,6 +39,7 @@ class View:
     columns: tuple[str, ...] | None = None
     positions: np.ndarray | None = None  # (n,) stored row of every row, -1 where it has none; None: 0..n-1
     may_lack: bool = False  # rows that are NaN throughout lack the view, which only reading them shows
+    chosen: np.ndarray | None = None  # (d,) columns of the table, in the view's order; None: all as they stand
 
     @property
     def n_rows(self) -> int:
@@ -48,7 +49,7 @@ class View:
     @property
     def n_columns(self) -> int:
         """Columns of the view."""
-        return self.data.shape[1]
+        return self.data.shape[1] if self.chosen is None else len(self.chosen)
 
     @property
     def present(self) -> np.ndarray | None:
@@ -68,6 +69,10 @@ class View:
         return View(self.name, block.data, self.columns, positions)
 
     def _stored(self, rows: slice | np.ndarray) -> ViewBlock:
+        block = self._whole(rows)
+        return block if self.chosen is None else replace(block, data=block.data[:, self.chosen])
+
+    def _whole(self, rows: slice | np.ndarray) -> ViewBlock:
         if self.positions is None:
             return ViewBlock(self.data[rows], None)
         positions = self.positions[rows]  # (b,)
