@@ -12,7 +12,7 @@ SOURCE = Path(coterie.__file__).parent
 
 # From top to bottom. A module may import its own room and those below it.
 ROOMS = (
-    ("cli", "__main__", "tl", "pl", "report", "plot", "saving", "drift", "alignment"),
+    ("cli", "__main__", "tl", "pl", "serving", "report", "plot", "saving", "drift", "alignment"),
     ("peers",),
     ("suggesting",),
     ("estimator", "new_rows"),

@@ -25,12 +25,13 @@ __all__ = [
     "plot",
     "report",
     "save",
+    "serving",
     "suggest_k",
     "tl",
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, drift, features, formats, metrics, peers, pl, plot, report, tl
+    from coterie import datasets, drift, features, formats, metrics, peers, pl, plot, report, serving, tl
     from coterie.alignment import align
     from coterie.estimator import GuidedCoTraining
     from coterie.saving import ModelFileError, describe_file, load, save
@@ -47,7 +48,7 @@ __getattr__ = names_of(
         "save": "saving",
         "suggest_k": "suggesting",
     },
-    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "pl", "plot", "report", "tl"),
+    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "pl", "plot", "report", "serving", "tl"),
 )
 
 

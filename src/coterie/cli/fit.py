@@ -84,6 +84,7 @@ def fit(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     landmarks: opt.Landmarks = None,
@@ -124,7 +125,7 @@ def fit(
     voice = Voice.of(ctx)
     with voice.bar("fit"), quick_imports():
         voice.stage("opening files")
-        opened = open_files(views, id_column, header)  # before the slow imports, so that bad files are told at once
+        opened = open_files(views, id_column, header, numeric_only)  # before slow imports: bad files are told at once
         voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.checks import as_text, check_shape, listed
-from coterie.formats.columns import choose_columns
+from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
@@ -215,6 +215,14 @@ def is_fixed(kind: Any) -> bool:
     return package("pyarrow", "Reading Arrow files").types.is_fixed_size_list(kind)
 
 
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers, or lists of them."""
+    types = package("pyarrow", "Reading Arrow files").types
+    if is_fixed(kind) or types.is_list(kind) or types.is_large_list(kind):
+        kind = kind.value_type
+    return any(known(kind) for known in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+
+
 def field_of(file: ParquetFile | ArrowFile, name: str, kind: Any) -> Field:
     """Return how a column is read; refuse what is not numbers."""
     types = package("pyarrow", "Reading Arrow files").types
@@ -277,6 +285,9 @@ def open_store(path: Path, request: Request) -> Store:
     ids, hidden = row_ids(file, schema, request.id_column)
     chosen = choose_columns(request.columns, names, len(names), str(path), [names.index(name) for name in hidden])
     names = names if chosen is None else [names[c] for c in chosen]
+    if request.numeric_only:
+        warn_of_others([name for name in names if not is_numeric(schema.field(name).type)], str(path))
+        names = [name for name in names if is_numeric(schema.field(name).type)]
     lengths = file.segment_rows()
     check_shape((sum(lengths), len(names)), str(path))
     fields = tuple(field_of(file, name, schema.field(name).type) for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -47,6 +48,12 @@ def choose_columns(
     if not chosen:
         raise FormatError(f"{where}: no column is chosen. Name at least one of {listed(names or range(width))}.")
     return np.array(chosen)
+
+
+def warn_of_others(others: Sequence[str], where: str) -> None:
+    """Warn of columns that are left out because they hold no numbers."""
+    if others:
+        warnings.warn(f"{where}: left out because they hold no numbers: {listed(others)}.", stacklevel=2)
 
 
 def named_columns(choice: Any, numbers: Mapping[str, int]) -> list[int]:
