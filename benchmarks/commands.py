@@ -18,6 +18,7 @@ from benchmarks.gpu_table import gpu_table, read_lines
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all
+from benchmarks.serving_table import serving_tables
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
@@ -257,7 +258,7 @@ def tables(
     results: Results = RESULTS,
     write: Annotated[
         list[Path] | None,
-        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and docs/*.md."),
+        typer.Option(help="Files whose tables to rewrite. Default: README.md, SECURITY.md and the pages of docs."),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -270,7 +271,7 @@ def tables(
 
     Examples:
 
-    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and docs/*.md.
+    * `python -m benchmarks tables` rewrites README.md, SECURITY.md and the pages of docs.
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
@@ -288,6 +289,9 @@ def tables(
     stored = read_lines(results / "out_of_core.jsonl")
     if stored:
         found["out_of_core"] = out_of_core_table(stored)
+    served = read_lines(results / "serving.jsonl")
+    if served:
+        found |= serving_tables(served)
     spread = read_lines(results / "cluster.jsonl")
     if spread:
         found["cluster"] = cluster_table(spread)
@@ -301,7 +305,7 @@ def tables(
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
     targets = write or [
-        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").glob("*.md"))] if path.exists()
+        path for path in [Path("README.md"), Path("SECURITY.md"), *sorted(Path("docs").rglob("*.md"))] if path.exists()
     ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():

@@ -28,6 +28,7 @@ __all__ = [
     "serving",
     "suggest_k",
     "tl",
+    "view_rows",
 ]
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from coterie.estimator import GuidedCoTraining
     from coterie.saving import ModelFileError, describe_file, load, save
     from coterie.suggesting import suggest_k
+    from coterie.views import view_rows
 
 __getattr__ = names_of(
     __name__,
@@ -47,6 +49,7 @@ __getattr__ = names_of(
         "load": "saving",
         "save": "saving",
         "suggest_k": "suggesting",
+        "view_rows": "views",
     },
     rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "pl", "plot", "report", "serving", "tl"),
 )

@@ -24,9 +24,9 @@ from coterie.model import Fitted, attributes_of_a_fit
 from coterie.new_rows import NewRowsMixin
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, placement_of
 from coterie.progress import Progress
-from coterie.settings import check_parameters, settle
+from coterie.settings import check_parameters, check_weights, settle
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.views import Views, as_views, settled_groups
+from coterie.views import ViewRows, Views, as_views, settled_groups
 from coterie.views.cells import is_anndata, is_mudata
 from coterie.views.columns import names_of
 
@@ -297,7 +297,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         }
         return cls(n_clusters, **{**published, **overrides})
 
-    def fit(self, X: Any, y: Any = None) -> GuidedCoTraining:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GuidedCoTraining:
         """Cluster the rows of X.
 
         Parameters
@@ -307,6 +307,10 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             arrays or dataframes. A single table is one view, or several with ``views=``. A row that is NaN throughout
             a view lacks it; frames with different indexes are matched by index, Dask's by position.
         y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            How many rows each row stands for, as whole numbers of at least 1. It is as if every row was there so many
+            times, in time too; the table is not copied. ``cluster_sizes_`` counts all of them, while ``labels_`` and
+            the like have one entry for each row of X.
 
         Returns
         -------
@@ -316,6 +320,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         check_parameters(owner, parameters)
         views = place_views(as_views(X, self.views, id_column=self.id_column), self.device)
         columns = table_columns(X, views, self.views)
+        repeats = check_weights(owner, sample_weight, views.n_rows)
+        if repeats is not None:
+            views = views.pick(np.repeat(np.arange(views.n_rows), repeats))
         settings = settle(owner, parameters, views)
         with (
             one_thread_per_block(),
@@ -323,6 +330,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             placement_of(owner, parameters, views) as (placement, rng),
         ):
             fitted = fit_views(views, settings, placement, rng, progress)
+        if repeats is not None:
+            fitted = fitted.once(repeats)
         self._publish(replace(fitted.in_kind_of(X), groups=settled_groups(X, self.views), **columns))
         return self
 
@@ -553,7 +562,12 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
     """Return scikit-learn's n_features_in and feature_names_in, which make sense for one table alone."""
     of_cells = is_anndata(X) or is_mudata(X)
-    if (len(views) > 1 and groups is None) or (of_cells and groups is not None) or isinstance(X, str | PathLike):
+    if (
+        isinstance(X, ViewRows)
+        or (len(views) > 1 and groups is None)
+        or (of_cells and groups is not None)
+        or isinstance(X, str | PathLike)
+    ):
         return {}
     table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
     validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)

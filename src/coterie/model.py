@@ -129,6 +129,25 @@ class Fitted:
             embedding=None if self.embedding is None else as_given(self.embedding, X),
         )
 
+    def once(self, repeats: np.ndarray) -> Fitted:
+        """Return the model with one entry for each row where rows were there several times, ``repeats`` of each."""
+        owner = np.repeat(np.arange(len(repeats)), repeats)  # (n,) which row each one is
+        first = np.cumsum(repeats) - repeats
+
+        def kept(values: Any) -> Any:
+            return None if values is None else values[first]
+
+        return replace(
+            self,
+            landmark_indices=owner[self.landmark_indices],
+            medoid_indices=np.where(self.medoid_indices < 0, -1, owner[self.medoid_indices]),
+            n_rows=len(repeats),
+            labels=kept(self.labels),
+            confidence=kept(self.confidence),
+            embedding=kept(self.embedding),
+            row_ids=kept(self.row_ids),
+        )
+
     def renumbered(self, order: np.ndarray) -> Fitted:
         """Return the model with its clusters in another order: the j-th is what was number ``order[j]``."""
         number = np.argsort(order)  # (k,) the new number of each cluster

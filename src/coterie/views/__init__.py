@@ -17,8 +17,8 @@ from coterie.views.preparation import (
     prepare,
     within_float_range,
 )
-from coterie.views.reading import as_views, match_views
-from coterie.views.views import RawRows, RowRange, View, ViewBlock, Views, absent_views
+from coterie.views.reading import as_views, match_views, view_rows
+from coterie.views.views import RawRows, RowRange, View, ViewBlock, ViewRows, Views, absent_views
 
 __all__ = [
     "METRICS",
@@ -31,6 +31,7 @@ __all__ = [
     "Table",
     "View",
     "ViewBlock",
+    "ViewRows",
     "Views",
     "absent_views",
     "as_views",
@@ -44,5 +45,6 @@ __all__ = [
     "match_views",
     "prepare",
     "settled_groups",
+    "view_rows",
     "within_float_range",
 ]

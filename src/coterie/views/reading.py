@@ -21,7 +21,7 @@ from coterie.views.columns import named_groups, split_columns
 from coterie.views.frames import frame_values, is_frame
 from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_file_table, take_ids
 from coterie.views.preparation import Table
-from coterie.views.views import View, Views, nan_rows
+from coterie.views.views import View, ViewRows, Views, nan_rows
 
 # What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
 SCALARS = (Number, str, bytes, NoneType, date, time, timedelta)
@@ -52,6 +52,8 @@ def as_views(X: Any, groups: Any = None, *, id_column: str | int | None = None, 
     >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
     ('left', 'right')
     """
+    if isinstance(X, ViewRows):
+        return X.views
     X = as_cells(X, groups)
     tables = tables_of(X, groups, id_column)
     if not tables:
@@ -62,6 +64,38 @@ def as_views(X: Any, groups: Any = None, *, id_column: str | int | None = None, 
     if not new:
         check_rows(found)
     return found
+
+
+def view_rows(X: Any, *, views: Any = None, id_column: str | int | None = None) -> ViewRows:
+    """Return several views as one thing with rows, for scikit-learn's model selection.
+
+    ``GridSearchCV``, ``cross_val_score`` and ``train_test_split`` take rows of one X, and a dict of views has none.
+    What is returned here has them; `fit`, `predict` and the other methods take it. Nothing is copied.
+
+    Parameters
+    ----------
+    X : like in :meth:`coterie.GuidedCoTraining.fit`
+    views : like the parameter of :class:`coterie.GuidedCoTraining`, default=None
+    id_column : str or int, default=None
+        The column of frames and files that holds the rows' ids.
+
+    Returns
+    -------
+    ViewRows
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from coterie import GuidedCoTraining, view_rows
+    >>> from coterie.datasets import make_views
+    >>> rows = view_rows(make_views(300, n_clusters=3, random_state=0).views)
+    >>> len(rows), len(rows[:10])
+    (300, 10)
+    >>> search = GridSearchCV(GuidedCoTraining(3, random_state=0), {"n_landmarks": [50, 100]}, cv=2).fit(rows)
+    >>> sorted(search.best_params_)
+    ['n_landmarks']
+    """
+    return ViewRows(as_views(X, views, id_column=id_column))
 
 
 def tables_of(X: Any, groups: Any, id_column: str | int | None) -> dict[str, Any]:
@@ -106,6 +140,8 @@ def match_views(X: Any, groups: Any, names: Sequence[str], id_column: str | int 
 
     A dict may leave views out, and a list may hold None: the rows then lack those views.
     """
+    if isinstance(X, ViewRows):
+        return by_names(X.views, names)
     X = as_cells(X, present_modalities(X, groups))
     if groups is None and _names_files(X):
         X = list(open_paths(X, id_column).values())  # in the order of the fit's views
@@ -120,7 +156,11 @@ def match_views(X: Any, groups: Any, names: Sequence[str], id_column: str | int 
     if not given:
         raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
     known = given if cells is None else Cells(given, cells.index)
-    found = as_views(known, id_column=id_column, new=True)
+    return by_names(as_views(known, id_column=id_column, new=True), names)
+
+
+def by_names(found: Views, names: Sequence[str]) -> Views:
+    """Return views in the order of the fit's; those that are not there are lacked by all rows."""
     by_name = {view.name: view for view in found}
     absent = np.broadcast_to(-1, found.n_rows)
     views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)

@@ -68,6 +68,10 @@ class View:
         positions = None if present is None else np.where(present, np.arange(len(rows)), -1)
         return View(self.name, block.data, self.columns, positions)
 
+    def pick(self, rows: np.ndarray) -> View:
+        """Return the given rows, in this order and perhaps repeated, without reading them."""
+        return replace(self, positions=rows if self.positions is None else self.positions[rows])
+
     def _stored(self, rows: slice | np.ndarray) -> ViewBlock:
         block = self._whole(rows)
         return block if self.chosen is None else replace(block, data=block.data[:, self.chosen])
@@ -119,6 +123,13 @@ class Views(Sequence[View]):
         ids = None if self.ids is None else self.ids[rows]
         return Views(tuple(view.take(rows) for view in self.views), ids, self.device)
 
+    def pick(self, rows: np.ndarray) -> Views:
+        """Return the given rows, in this order and perhaps repeated, without reading them."""
+        if self.on_dask:
+            raise ValueError("Rows of Dask collections cannot be chosen one by one. Choose them in the collections.")
+        ids = None if self.ids is None else self.ids[rows]
+        return Views(tuple(view.pick(rows) for view in self.views), ids, self.device)
+
     @property
     def on_dask(self) -> bool:
         """Whether the rows are the partitions of Dask collections."""
@@ -150,6 +161,26 @@ class Views(Sequence[View]):
         size = len(range(self.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
         full = np.ones(size, dtype=bool)
         return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
+
+
+@dataclass(frozen=True)
+class ViewRows:
+    """Views of the same rows as one thing with a length, from which rows can be taken: what `view_rows` returns."""
+
+    views: Views
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and the columns of all views."""
+        return self.views.n_rows, sum(view.n_columns for view in self.views)
+
+    def __len__(self) -> int:
+        return self.views.n_rows
+
+    def __getitem__(self, rows: Any) -> ViewRows:
+        """Return some rows; nothing is read or copied."""
+        chosen = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn asks for X[rows, ...]
+        return ViewRows(self.views.pick(np.atleast_1d(np.arange(len(self))[chosen])))
 
 
 def absent_views(names: Sequence[str], n_rows: int = 1) -> Views:
