@@ -14,7 +14,6 @@ import coterie
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 
-
 # They weight rows in another order than they repeat them in, with weights of zero; what is drawn follows the order.
 # test_model_selection.py compares weights with rows that are repeated in place.
 REORDERED = {
