@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from benchmarks.campaign_table import campaign_table
+from benchmarks.cells_table import cells_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
@@ -289,6 +290,9 @@ def tables(
     stored = read_lines(results / "out_of_core.jsonl")
     if stored:
         found["out_of_core"] = out_of_core_table(stored)
+    cells = read_lines(results / "cells.jsonl")
+    if cells:
+        found["cells"] = cells_table(cells)
     served = read_lines(results / "serving.jsonl")
     if served:
         found |= serving_tables(served)
