@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "guides").glob("*.md")])
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # Rooms of the package, as the page on the method names their functions.
@@ -28,6 +28,11 @@ def prose(page):
     return CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))
 
 
+def name_of(page):
+    """A page as the table of contents has it."""
+    return page.relative_to(DOCS).with_suffix("").as_posix()
+
+
 def by_name(path):
     return path.name
 
@@ -37,7 +42,7 @@ def page_exists(target):
     folder, _, name = target.rpartition("/")
     if folder == "gallery":
         return name == "index" or (DOCS / "examples" / f"{name}.py").is_file()
-    return (DOCS / f"{target}.md").is_file()
+    return (DOCS / f"{target.removeprefix('../')}.md").is_file()
 
 
 @cache
@@ -74,7 +79,7 @@ def test_links_between_pages_lead_somewhere(page):
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"```\{toctree\}(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
     entries = [line for part in listed for line in part.splitlines() if line and not line.startswith(":")]
-    assert sorted(entries) == sorted(["gallery/index", *(page.stem for page in PAGES if page.stem != "index")])
+    assert sorted(entries) == sorted(["gallery/index", *(name_of(page) for page in PAGES if page.stem != "index")])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)

@@ -332,7 +332,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             fitted = fit_views(views, settings, placement, rng, progress)
         if repeats is not None:
             fitted = fitted.once(repeats)
-        self._publish(replace(fitted.in_kind_of(X), groups=settled_groups(X, self.views), **columns))
+        self._publish(replace(fitted.in_kind_of(X), groups=settled_groups(X, self.views, self.id_column), **columns))
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:

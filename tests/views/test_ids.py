@@ -72,6 +72,10 @@ def test_one_table_with_ids_and_views(frames, tmp_path):
         model = fit(X, id_column="id", views={"left": ["c0", "c1"], "right": ["c2", "c3", "c4"]})
         assert model.row_ids_.tolist() == IDS.tolist()
         np.testing.assert_array_equal(model.predict(X[list(reversed(text.columns))]), model.labels_)
+    short = text.rename(columns={"c0": "i0", "c1": "i1"})
+    model = fit(short, id_column="id", views={"left": "i*", "right": "c*"})  # the pattern matches "id" too
+    assert [shape.columns for shape in model._fitted.shapes] == [("i0", "i1"), ("c2", "c3", "c4")]
+    np.testing.assert_array_equal(model.predict(short), model.labels_)
     path = in_kind(frames, "parquet", tmp_path)["text"]
     model = fit(path, id_column="id", views={"left": "c0", "right": ["c2", "c3"]})
     assert model.row_ids_.tolist() == IDS.tolist()

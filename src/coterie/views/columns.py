@@ -15,6 +15,7 @@ from coterie.rows.partitions import DaskTable
 from coterie.validation import warn_caller
 from coterie.views.cells import as_list, is_anndata, is_mudata
 from coterie.views.frames import column_names, is_frame
+from coterie.views.matching import IdentifiedRows, take_ids
 from coterie.views.views import View, Views
 
 
@@ -30,10 +31,10 @@ def split_columns(X: Any, groups: Any) -> dict[str, Any]:
     return {name: select_columns(X, name, group) for name, group in named_groups(groups)}
 
 
-def settled_groups(X: Any, groups: Any) -> Any:
+def settled_groups(X: Any, groups: Any, id_column: str | int | None = None) -> Any:
     """Return selections that choose the same columns of new rows, in whatever order, and that a file can hold.
 
-    For a frame these are names. For other tables, what a callable returned stands for it.
+    For a frame these are names, without that of the ids. For other tables, what a callable returned stands for it.
 
     Examples
     --------
@@ -46,6 +47,8 @@ def settled_groups(X: Any, groups: Any) -> Any:
         return groups if groups is None or isinstance(groups, Mapping) else as_list(groups)
     if groups is None or not (hasattr(X, "shape") or is_frame(X)):
         return groups
+    table = take_ids("X", X, id_column)
+    X = table.frame if isinstance(table, IdentifiedRows) else X
     found = {}
     for name, group in named_groups(groups):
         names = names_of(X)
