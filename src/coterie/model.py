@@ -174,8 +174,8 @@ class Fitted:
 
     def matched(self, X: Any, id_column: str | int | None = None) -> Views:
         """Return new rows as views like those of the fit."""
-        views = match_views(X, self.groups, self.view_names, id_column)
-        return match_columns(views, [shape.columns for shape in self.shapes])
+        columns = [shape.columns for shape in self.shapes]
+        return match_columns(match_views(X, self.groups, self.view_names, id_column, columns), columns)
 
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""

@@ -105,6 +105,9 @@ def test_the_column_of_ids_is_remembered(folder, model):
     run("predict", "ids.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     assert "p7" in Path("b.csv").read_text()
+    frame = coterie.load("ids.coterie").predict_frame({"pixels": "pixels.csv", "hog": "hog.csv"})  # in Python too
+    assert frame.index.tolist() == ids
+    assert frame["label"].tolist() == pd.read_csv("a.csv")["label"].tolist()
 
 
 def test_drift_is_an_exit_code(folder, model):

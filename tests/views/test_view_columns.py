@@ -65,9 +65,10 @@ def test_new_columns_are_matched_by_name(data, frame):
     """Reordered ones are put right, others are left out with a word, missing ones are an error."""
     model = fit(frame, views=PATTERNS)
     np.testing.assert_array_equal(model.predict(frame.iloc[:, ::-1]), model.labels_)
-    with pytest.warns(UserWarning, match="'text' has 1 columns that the fit did not have.*'t_new'"):
-        found = fit({"text": frame[["t0", "t1"]]}).predict({"text": frame[["t1", "t0"]].assign(t_new=1.0)})
-    assert len(found) == 120
+    for new in (1.0, "text, which is no number"):
+        with pytest.warns(UserWarning, match="'text' has 1 columns that the fit did not have.*'t_new'"):
+            found = fit({"text": frame[["t0", "t1"]]}).predict({"text": frame[["t1", "t0"]].assign(t_new=new)})
+        assert len(found) == 120
     with pytest.raises(ValueError, match=r"'i\?' matches no column|is no column of X"):
         model.predict(frame.drop(columns="i3"))
     frames = {name: frame.filter(regex=f"^{name[0]}") for name in ("text", "image")}

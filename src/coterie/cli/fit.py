@@ -129,7 +129,7 @@ def fit(
         voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)
-    estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
+    estimator.set_params(store_embedding=embedding is not None and memory_limit is None, id_column=id_column)
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [model, report], opened.files.values())
     older = None

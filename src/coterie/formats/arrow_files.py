@@ -255,8 +255,8 @@ def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype
         return np.dtype(f"{letter}{kind.bit_width // 8}")
     what = "dates or times" if types.is_temporal(kind) else f"{kind}, not numbers,"
     raise FormatError(
-        f"{file.path}: column {name!r} holds {what} from row 0 on. "
-        "Encode it as numbers, leave it out (choose columns), or make it the id column."
+        f"{file.path}: column {name!r} holds {what} from row 0 on. Encode it as numbers, leave it out (choose columns, "
+        "or numeric_only: --numeric-only), or make it the id column (id_column: --id-column)."
     )
 
 

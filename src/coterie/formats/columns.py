@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from coterie.formats.checks import listed
 from coterie.formats.errors import FormatError
+from coterie.validation import warn_caller
 
 Columns: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
 
@@ -53,7 +53,7 @@ def choose_columns(
 def warn_of_others(others: Sequence[str], where: str) -> None:
     """Warn of columns that are left out because they hold no numbers."""
     if others:
-        warnings.warn(f"{where}: left out because they hold no numbers: {listed(others)}.", stacklevel=2)
+        warn_caller(f"{where}: left out because they hold no numbers: {listed(others)}.")
 
 
 def named_columns(choice: Any, numbers: Mapping[str, int]) -> list[int]:

@@ -110,7 +110,8 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
                 column = f"column {name[:60]!r}" if file.has_names else f"column {name}"
                 return (
                     f"{column} holds {field[:60]!r} in line {number}, which is not a number. Encode it as numbers, "
-                    "leave it out (choose columns), or make it the id column."
+                    "leave it out (choose columns, or numeric_only: --numeric-only), or make it the id column "
+                    "(id_column: --id-column)."
                 )
     return None
 

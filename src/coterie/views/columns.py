@@ -128,6 +128,27 @@ def in_short(names: Sequence[str], most: int = 6) -> str:
 # -- new rows -----------------------------------------------------------------------------------------------------
 
 
+def without_others(view: str, table: Any, names: tuple[str, ...] | None, id_column: str | int | None) -> Any:
+    """Return a frame of new rows without columns that the fit did not have, whatever they hold; others as they are."""
+    own = column_names(table) if is_frame(table) and names is not None else None
+    if own is None or names is None:
+        return table
+    wanted = {*names, *(name.partition("[")[0] for name in names), str(id_column)}  # "embedding[0]" is of a list
+    extra = [column for column in own if column not in wanted]
+    if not extra or isinstance(id_column, int) or len(set(own)) < len(own):
+        return table
+    warn_of_extra(view, extra)
+    kept = [column for column in own if column in wanted]
+    return table[kept] if hasattr(table, "iloc") else table.select(kept)
+
+
+def warn_of_extra(view: str, extra: Sequence[str]) -> None:
+    """Warn of columns that are left out because the fit did not have them."""
+    warn_caller(
+        f"View {view!r} has {len(extra)} columns that the fit did not have, and they are left out: {in_short(extra)}."
+    )
+
+
 def match_columns(views: Views, known: Sequence[tuple[str, ...] | None]) -> Views:
     """Return new rows with the columns of the fit, by name: in its order, and without those that it did not have.
 
@@ -150,10 +171,7 @@ def match_view(view: View, names: tuple[str, ...] | None) -> View:
         )
     extra = [column for column in own if column not in set(names)]
     if extra:
-        warn_caller(
-            f"View {view.name!r} has {len(extra)} columns that the fit did not have, and they are left out: "
-            f"{in_short(extra)}."
-        )
+        warn_of_extra(view.name, extra)
     chosen = np.array([numbers[column] for column in names])  # (d,)
     if isinstance(view.data, DaskTable):
         return replace(view, columns=names, data=DaskTable(view.data.array[:, chosen], view.data.device))

@@ -17,7 +17,7 @@ from scipy import sparse
 from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of
 from coterie.rows.partitions import DaskTable, as_dask_table
 from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudata
-from coterie.views.columns import named_groups, split_columns
+from coterie.views.columns import named_groups, split_columns, without_others
 from coterie.views.frames import frame_values, is_frame
 from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_file_table, take_ids
 from coterie.views.preparation import Table
@@ -135,16 +135,23 @@ def one_table(data: Any) -> CellTable:
     return cells_of(data).tables["X"]
 
 
-def match_views(X: Any, groups: Any, names: Sequence[str], id_column: str | int | None = None) -> Views:
+def match_views(
+    X: Any,
+    groups: Any,
+    names: Sequence[str],
+    id_column: str | int | None = None,
+    columns: Sequence[tuple[str, ...] | None] | None = None,
+) -> Views:
     """Return new rows as views like those of the fit, in the fit's order.
 
-    A dict may leave views out, and a list may hold None: the rows then lack those views.
+    A dict may leave views out, and a list may hold None: the rows then lack those views. ``columns`` are the names of
+    each view's columns in the fit, where it had any: frames may hold others, whatever is in them.
     """
     if isinstance(X, ViewRows):
         return by_names(X.views, names)
     X = as_cells(X, present_modalities(X, groups))
     if groups is None and _names_files(X):
-        X = list(open_paths(X, id_column).values())  # in the order of the fit's views
+        X = list(open_paths(X, id_column, numeric_only=True).values())  # in the order of the fit's views
     cells = X if isinstance(X, Cells) and not (len(names) == len(X.tables) == 1) else None
     given = new_tables(X if cells is None else cells.tables, names)
     if given is None:
@@ -155,7 +162,10 @@ def match_views(X: Any, groups: Any, names: Sequence[str], id_column: str | int 
         return Views(renamed, found.ids)
     if not given:
         raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
-    known = given if cells is None else Cells(given, cells.index)
+    if columns is not None:
+        known_columns = dict(zip(names, columns, strict=True))
+        given = {name: without_others(name, table, known_columns[name], id_column) for name, table in given.items()}
+    known = open_paths(given, id_column, numeric_only=True) if cells is None else Cells(given, cells.index)
     return by_names(as_views(known, id_column=id_column, new=True), names)
 
 
@@ -197,28 +207,29 @@ def present_modalities(X: Any, groups: Any) -> Any:
     return [name for name in groups if name in X.mod]
 
 
-def open_paths(X: Any, id_column: str | int | None = None) -> Any:
+def open_paths(X: Any, id_column: str | int | None = None, *, numeric_only: bool = False) -> Any:
     """Return X with tables in the place of the paths of files, named as :func:`coterie.formats.open_views` does."""
+    options: dict[str, Any] = {"id_column": id_column, "numeric_only": numeric_only}
     several = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
     if not _names_files(X) and not any(map(_names_files, several)):
         return X
     from coterie.formats import open_views
 
     if _names_files(X):
-        return open_views(X, id_column=id_column)
+        return open_views(X, **options)
     if not isinstance(X, Mapping):
-        return [one_file(table, id_column) if _names_files(table) else table for table in X]
+        return [one_file(table, options) if _names_files(table) else table for table in X]
     tables: dict[Any, Any] = {}
     for name, table in X.items():
-        tables.update(open_views({name: table}, id_column=id_column) if _names_files(table) else {name: table})
+        tables.update(open_views({name: table}, **options) if _names_files(table) else {name: table})
     return tables
 
 
-def one_file(path: Any, id_column: str | int | None) -> Any:
+def one_file(path: Any, options: Mapping[str, Any]) -> Any:
     """Return the table of a file, or of several that are one table; refuse a file that holds several."""
     from coterie.formats import open_table, open_views
 
-    found = list(open_views({"X": path} if isinstance(path, list | tuple) else path, id_column=id_column).values())
+    found = list(open_views({"X": path} if isinstance(path, list | tuple) else path, **options).values())
     return found[0] if len(found) == 1 else open_table(path)
 
 
