@@ -11,6 +11,7 @@ import typer
 
 from benchmarks.background_tables import candidates_table, checks_table, trial_tables
 from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table, sharing_table
+from benchmarks.cells_table import cells_table
 from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
@@ -20,6 +21,7 @@ from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all, run_many
 from benchmarks.scale_table import scaling_check_table, scaling_table
+from benchmarks.serving_table import serving_tables
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
@@ -352,6 +354,12 @@ def tables(
     stored = read_lines(results / "out_of_core.jsonl")
     if stored:
         found["out_of_core"] = out_of_core_table(stored)
+    cells = read_lines(results / "cells.jsonl")
+    if cells:
+        found["cells"] = cells_table(cells)
+    served = read_lines(results / "serving.jsonl")
+    if served:
+        found |= serving_tables(served)
     spread = read_lines(results / "cluster.jsonl")
     if spread:
         found["cluster"] = cluster_table(spread)

@@ -14,9 +14,18 @@ import coterie
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 
+# They weight rows in another order than they repeat them in, with weights of zero; what is drawn follows the order.
+# test_model_selection.py compares weights with rows that are repeated in place.
+REORDERED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "landmarks are drawn by row number, and the rows are shuffled"
+    for kind in ("dense", "sparse")
+}
+
 
 @pytest.mark.filterwarnings("ignore:Only . of . clusters hold rows")  # the checks' data can be as small as that
-@parametrize_with_checks([GuidedCoTraining(3), GuidedCoTraining.as_published(3)])
+@parametrize_with_checks(
+    [GuidedCoTraining(3), GuidedCoTraining.as_published(3)], expected_failed_checks=lambda estimator: REORDERED
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -33,6 +33,11 @@ def prose(page):
     return CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))
 
 
+def name_of(page):
+    """A page as the table of contents has it."""
+    return page.relative_to(DOCS).with_suffix("").as_posix()
+
+
 def by_name(path):
     return path.name
 

@@ -12,10 +12,10 @@ SOURCE = Path(coterie.__file__).parent
 
 # From top to bottom. A module may import its own room and those below it.
 ROOMS = (
-    ("cli", "__main__", "tl", "report", "plot", "saving", "drift", "alignment"),
+    ("cli", "__main__", "tl", "pl", "serving", "report", "plot", "saving", "drift", "alignment"),
     ("peers",),
     ("suggesting",),
-    ("estimator",),
+    ("estimator", "new_rows"),
     ("fitting", "joining", "settings", "model", "model_file", "placement", "jobs", "forecast"),
     ("method",),
     ("views",),

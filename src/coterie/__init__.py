@@ -21,19 +21,23 @@ __all__ = [
     "load",
     "metrics",
     "peers",
+    "pl",
     "plot",
     "report",
     "save",
+    "serving",
     "suggest_k",
     "tl",
+    "view_rows",
 ]
 
 if TYPE_CHECKING:
-    from coterie import datasets, drift, features, formats, metrics, peers, plot, report, tl
+    from coterie import datasets, drift, features, formats, metrics, peers, pl, plot, report, serving, tl
     from coterie.alignment import align
     from coterie.estimator import GuidedCoTraining
     from coterie.saving import ModelFileError, describe_file, load, save
     from coterie.suggesting import suggest_k
+    from coterie.views import view_rows
 
 __getattr__ = names_of(
     __name__,
@@ -45,8 +49,9 @@ __getattr__ = names_of(
         "load": "saving",
         "save": "saving",
         "suggest_k": "suggesting",
+        "view_rows": "views",
     },
-    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "plot", "report", "tl"),
+    rooms=("datasets", "drift", "features", "formats", "metrics", "peers", "pl", "plot", "report", "serving", "tl"),
 )
 
 

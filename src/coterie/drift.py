@@ -90,7 +90,7 @@ def measure_drift(model: GuidedCoTraining, X: Any, *, tolerance: float = 0.1) ->
     labels, novelty = (np.concatenate(column) for column in zip(*parts, strict=True))  # (n,), (n,)
     present = fitted.novelty_scale.present
     names = fitted.view_names
-    lacking = 1 - presence_by_view(fitted.read(X, model.device))
+    lacking = 1 - presence_by_view(fitted.read(X, model.device, model.id_column))
     sizes = np.bincount(labels[labels >= 0], minlength=fitted.n_clusters)
     found = Drift(
         n_rows=len(labels),

@@ -19,20 +19,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.forecast import Forecast, forecast, look_ahead
-from coterie.lazy import import_extra
 from coterie.method.assignment import Prediction
 from coterie.model import Fitted, attributes_of_a_fit, table_columns
+from coterie.new_rows import NewRowsMixin
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, placement_of
 from coterie.progress import Progress
-from coterie.settings import check_parameters, settle
+from coterie.settings import check_parameters, check_weights, settle
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.views import Views, as_views
+from coterie.views import Views, as_views, settled_groups
+from coterie.views.columns import names_of
 
 if TYPE_CHECKING:
     from coterie.method.hierarchy import Hierarchy
 
 
-class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster rows that are seen through several views, and assign new rows exactly.
 
     Every row is joined to its nearest *landmarks* in every view; the views' spectral bases are merged into one
@@ -44,7 +45,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     n_clusters : int or "auto", default=8
         Number of clusters, k. "auto" takes the number with the strongest evidence in the graphs, ``k_suggestion_``.
     views : dict or list of column selections, default=None
-        Splits the columns of a single table into views: slices, lists of column numbers or lists of column names.
+        Splits the columns of a single table into views: slices, column numbers, column names or patterns of them
+        ("t*"), or callables that take the table and return one of these. Of AnnData and MuData, what to take: see
+        :func:`coterie.tl.views_of`.
+    id_column : str or int, default=None
+        The column of frames and files that holds the rows' ids: it is no value, and rows are matched by it.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows); a third of the rows where these
         are fewer than 3,000, but at least 600 and ten for each cluster; 600 with ``basis="subspace"``; at least twice
@@ -206,6 +211,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         n_clusters=8,
         *,
         views=None,
+        id_column=None,
         n_landmarks="auto",
         n_neighbors="auto",
         landmarks="kmedoids",
@@ -236,6 +242,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ):
         self.n_clusters = n_clusters
         self.views = views
+        self.id_column = id_column
         self.n_landmarks = n_landmarks
         self.n_neighbors = n_neighbors
         self.landmarks = landmarks
@@ -295,7 +302,7 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         }
         return cls(n_clusters, **{**published, **overrides})
 
-    def fit(self, X: Any, y: Any = None) -> GuidedCoTraining:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GuidedCoTraining:
         """Cluster the rows of X.
 
         Parameters
@@ -305,6 +312,10 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             arrays or dataframes. A single table is one view, or several with ``views=``. A row that is NaN throughout
             a view lacks it; frames with different indexes are matched by index, Dask's by position.
         y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            How many rows each row stands for, as whole numbers of at least 1. It is as if every row was there so many
+            times, in time too; the table is not copied. ``cluster_sizes_`` counts all of them, while ``labels_`` and
+            the like have one entry for each row of X.
 
         Returns
         -------
@@ -312,8 +323,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         progress, owner, parameters = Progress(self.verbose), type(self).__name__, self.get_params(deep=False)
         check_parameters(owner, parameters)
-        views = place_views(as_views(X, self.views), self.device)
-        columns = table_columns(X, views) if len(views) == 1 or self.views is not None else {}
+        views = place_views(as_views(X, self.views, id_column=self.id_column), self.device)
+        columns = table_columns(X, views, self.views)
+        repeats = check_weights(owner, sample_weight, views.n_rows)
+        if repeats is not None:
+            views = views.pick(np.repeat(np.arange(views.n_rows), repeats))
         settings = settle(owner, parameters, views)
         look_ahead(views, settings, parameters, progress)
         with (
@@ -322,7 +336,9 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             placement_of(owner, parameters, views) as (placement, rng),
         ):
             fitted = fit_views(views, settings, placement, rng, progress)
-        self._publish(replace(fitted.in_kind_of(X), groups=self.views, **columns))
+        if repeats is not None:
+            fitted = fitted.once(repeats)
+        self._publish(replace(fitted.in_kind_of(X), groups=settled_groups(X, self.views, self.id_column), **columns))
         return self
 
     def estimate(self, X: Any) -> Forecast:
@@ -346,26 +362,30 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         owner, parameters = type(self).__name__, self.get_params(deep=False)
         check_parameters(owner, parameters)
-        views = place_views(as_views(X, self.views), self.device)
+        views = place_views(as_views(X, self.views, id_column=self.id_column), self.device)
         return forecast(views, settle(owner, parameters, views), parameters)
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
-        """Cluster the rows of X and return their labels."""
-        return self.fit(X).labels_
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        """Cluster the rows of X and return their labels, like `predict`."""
+        return self._in_container(self.fit(X).labels_, self.row_ids_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Return the clusters of rows, new or old; the rows of the fit get the labels of the fit.
 
         Parameters
         ----------
         X : like in ``fit``
-            The same views with the same columns. A dict may leave out views that the rows lack.
+            The same views. A dict may leave out views that the rows lack. Columns with names may be in any order, and
+            others beside them are left out.
 
         Returns
         -------
         ndarray of shape (n,)
+            -1 for rows that lack every view. After ``set_output(transform="pandas")`` a Series whose index is the rows'
+            ids; after ``set_output(transform="polars")`` a Series, or a frame of ids and labels where there are ids.
         """
-        return self._apply(Fitted.predict, X)
+        fitted, views, plan = self._read(X)
+        return self._in_container(as_given(fitted.predict(views, plan), X), views.ids)
 
     def confidence(self, X: Any) -> np.ndarray:
         """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
@@ -408,41 +428,6 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """
         return self._apply(Fitted.novelty_of, X)
 
-    def predict_frame(self, X: Any) -> Any:
-        """Return labels, confidence and novelty of rows as a pandas frame with the rows' ids as its index.
-
-        Parameters
-        ----------
-        X : like in ``predict``
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns ``label``, ``confidence`` and ``novelty``. Rows of frames that were matched by index are
-            in the order of the fit's first view, as in ``predict``; where the input has no ids they are numbered.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from coterie import GuidedCoTraining
-        >>> from coterie.datasets import make_views
-        >>> X = make_views(100, n_clusters=2, random_state=0).views["view0"]
-        >>> frame = pd.DataFrame(X, index=[f"row{i}" for i in range(100)])
-        >>> found = GuidedCoTraining(2, random_state=0).fit(frame).predict_frame(frame)
-        >>> found.index[7], list(found.columns)
-        ('row7', ['label', 'confidence', 'novelty'])
-        """
-        pandas = import_extra("pandas", "files", "predict_frame")
-        fitted, views, plan = self._read(X)
-        parts = [to_host(part.arrays()) for part in fitted.stream(views, plan)]
-        columns = {"label": "labels", "confidence": "confidence", "novelty": "novelty"}
-        found = {
-            column: np.concatenate([part[name] for part in parts] or [np.empty(0)])
-            for column, name in columns.items()
-            if not parts or name in parts[0]
-        }
-        return pandas.DataFrame(found, index=views.ids)
-
     def transform(self, X: Any) -> np.ndarray:
         """Return the rows' embedding: rows of the augmented view, each of length one.
 
@@ -453,8 +438,11 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         Returns
         -------
         ndarray of shape (n, n_components)
+            After ``set_output(transform="pandas")`` a frame whose index is the rows' ids.
         """
-        return self._apply(Fitted.transform, X)
+        fitted, views, plan = self._read(X)
+        found = as_given(fitted.transform(views, plan), X)
+        return self._with_index(found, views.ids)
 
     def stream(self, X: Any) -> Iterator[Prediction]:
         """Yield labels, confidence, embedding and novelty block by block, in the rows' order, in one pass over them.
@@ -594,7 +582,8 @@ class GuidedCoTraining(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """Return the model, new rows as views like those of the fit, and how they are worked on."""
         check_is_fitted(self)
         fitted = self._fitted
-        views = fitted.read(X, self.device)
-        if fitted.n_features_in is not None and hasattr(X, "shape"):
+        by_name = fitted.groups is not None and names_of(X) is not None  # columns are found wherever they are
+        if fitted.n_features_in is not None and getattr(X, "ndim", 0) == 2 and not by_name:
             validate_data(self, X, reset=False, skip_check_array=True)
+        views = fitted.read(X, self.device, self.id_column)
         return fitted, views, BlockPlan(self.block_size, count_threads(self.n_jobs))

@@ -40,7 +40,15 @@ from coterie.rows.sampling import draw_sample
 from coterie.settings import Settings
 from coterie.threads import in_order
 from coterie.validation import warn_caller
-from coterie.views import Preparation, Views, check_finite_rows, check_overlap, prepare, within_float_range
+from coterie.views import (
+    Preparation,
+    Views,
+    check_any_view,
+    check_finite_rows,
+    check_overlap,
+    prepare,
+    within_float_range,
+)
 from coterie.views.sharing import shared_preparations
 
 
@@ -83,6 +91,7 @@ def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, p
     """Draw rows, and find what is done to every view."""
     numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
     sample = views.take(numbers)
+    check_any_view([view.present for view in sample], numbers)
     check_overlap(sample if views.may_lack else views, settings.least_clusters)
     with progress.stage("preparation"):
         return PreparedSample(numbers, sample, tuple(prepare_views(sample, numbers, settings, rng)))

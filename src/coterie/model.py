@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
+from os import PathLike
 from types import NoneType
 from typing import Any, Union, get_args, get_type_hints
 
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import array_namespace, like, to_host
-from coterie.method.assignment import Prediction, assign
+from coterie.method.assignment import Prediction, assign, shares_of_clusters
 from coterie.method.explanation import label_by_view, support_by_view
 from coterie.method.novelty import NoveltyScale
 from coterie.method.rowmap import RowMap
@@ -25,7 +26,19 @@ from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
 from coterie.rows import Rows
 from coterie.threads import one_thread_per_block
-from coterie.views import RawRows, RowRange, Shape, ViewBlock, Views, absent_views, check_columns, match_views
+from coterie.views import (
+    RawRows,
+    RowRange,
+    Shape,
+    ViewBlock,
+    ViewRows,
+    Views,
+    absent_views,
+    check_columns,
+    match_columns,
+    match_views,
+)
+from coterie.views.cells import is_anndata, is_mudata
 
 # When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
 ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
@@ -120,6 +133,25 @@ class Fitted:
             embedding=None if self.embedding is None else as_given(self.embedding, X),
         )
 
+    def once(self, repeats: np.ndarray) -> Fitted:
+        """Return the model with one entry for each row where rows were there several times, ``repeats`` of each."""
+        owner = np.repeat(np.arange(len(repeats)), repeats)  # (n,) which row each one is
+        first = np.cumsum(repeats) - repeats
+
+        def kept(values: Any) -> Any:
+            return None if values is None else values[first]
+
+        return replace(
+            self,
+            landmark_indices=owner[self.landmark_indices],
+            medoid_indices=np.where(self.medoid_indices < 0, -1, owner[self.medoid_indices]),
+            n_rows=len(repeats),
+            labels=kept(self.labels),
+            confidence=kept(self.confidence),
+            embedding=kept(self.embedding),
+            row_ids=kept(self.row_ids),
+        )
+
     def renumbered(self, order: np.ndarray) -> Fitted:
         """Return the model with its clusters in another order: the j-th is what was number ``order[j]``."""
         number = np.argsort(order)  # (k,) the new number of each cluster
@@ -140,9 +172,14 @@ class Fitted:
 
     # -- new rows -----------------------------------------------------------------------------------------------
 
-    def read(self, X: Any, device: Any) -> Views:
+    def read(self, X: Any, device: Any, id_column: str | int | None = None) -> Views:
         """Return new rows as views like those of the fit, to be worked on where ``device`` says."""
-        return place_views(match_views(X, self.groups, self.view_names), device)
+        return place_views(self.matched(X, id_column), device)
+
+    def matched(self, X: Any, id_column: str | int | None = None) -> Views:
+        """Return new rows as views like those of the fit."""
+        columns = [shape.columns for shape in self.shapes]
+        return match_columns(match_views(X, self.groups, self.view_names, id_column, columns), columns)
 
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""
@@ -176,6 +213,17 @@ class Fitted:
     def transform(self, views: Views, plan: BlockPlan) -> Any:
         """Return the rows' embedding."""
         return self._embed(views, plan, lambda rows: rows)  # (n, c)
+
+    def memberships(self, views: Views, plan: BlockPlan) -> Any:
+        """Return each row's share in every cluster: rows sum to one, NaN for rows that lack every view."""
+        centroids = self.cluster_centers
+
+        def share(row_map: RowMap, block: RawRows) -> Any:
+            rows = row_map(block.views, block.first_row)
+            lacking = unless_lacking(assign(rows, centroids).labels, block) < 0  # (b,)
+            return like(shares_of_clusters(to_host(rows), centroids, to_host(lacking)), rows)
+
+        return self._collect(views, plan, share)  # (n, k)
 
     def view_labels(self, views: Views, plan: BlockPlan) -> Any:
         """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view."""
@@ -300,8 +348,16 @@ def fitted_of(estimator: Any) -> Fitted:
     return estimator._fitted
 
 
-def table_columns(X: Any, views: Views) -> dict[str, Any]:
+def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
     """Return scikit-learn's n_features_in and feature_names_in, which make sense for one table alone."""
+    of_cells = is_anndata(X) or is_mudata(X)
+    if (
+        isinstance(X, ViewRows)
+        or (len(views) > 1 and groups is None)
+        or (of_cells and groups is not None)
+        or isinstance(X, str | PathLike)
+    ):
+        return {}
     table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
     validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
     return {name.removesuffix("_"): value for name, value in vars(table).items()}

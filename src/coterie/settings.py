@@ -401,6 +401,23 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
         check_choice(owner, "landmarks", given["landmarks"], LANDMARKS)
 
 
+def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
+    """Return how often each row is there; None: once."""
+    if weights is None:
+        return None
+    found = np.asarray(weights)
+    if found.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {found.shape}, but there are {n_rows} rows. Pass one whole number for each row."
+        )
+    if found.dtype.kind not in "biuf" or not np.isfinite(found).all() or (found < 1).any() or (found % 1).any():
+        raise ValueError(
+            f"The 'sample_weight' of {owner}.fit must be whole numbers of at least 1: how many rows each row stands "
+            "for. Leave out rows of weight zero; scale and round weights that are fractions."
+        )
+    return found.astype(np.int64)  # (n,)
+
+
 def check_neighbors(owner: str, n_neighbors: Any) -> None:
     """Refuse numbers of neighbours that are not different whole numbers."""
     if is_auto(n_neighbors):

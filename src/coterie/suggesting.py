@@ -52,7 +52,7 @@ def suggest_k(
     >>> suggestion.best, suggestion.is_clear
     (4, True)
     """
-    data = as_views(X, views)
+    data = as_views(X, views, id_column=settings.get("id_column"))
     k_max = settle_k_max("suggest_k", k_max, data.n_rows)
     model = GuidedCoTraining(k_max, views=views, n_jobs=n_jobs, random_state=random_state, **settings)
     owner, parameters = type(model).__name__, model.get_params(deep=False)

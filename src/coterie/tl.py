@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
-from coterie.views.cells import Cells, cells_of, is_mudata
+from coterie.model import fitted_of
+from coterie.views.cells import Cells, as_list, cells_of, is_mudata
 
 __all__ = ["cluster", "predict", "rank_views", "views_of"]
 
 KEY = "coterie"
-ENTRIES = "entries"  # the note of a model file that says what of an object each view is
 
 
 def cluster(
@@ -24,6 +23,8 @@ def cluster(
     n_clusters: int | str = "auto",
     *,
     views: Sequence[str] | Mapping[str, str] | None = None,
+    layer: str | Mapping[str, str] | None = None,
+    use_rep: str | Sequence[str] | Mapping[str, str] | None = None,
     key_added: str = KEY,
     random_state: Any = 0,
     save: str | PathLike[str] | None = None,
@@ -51,6 +52,10 @@ def cluster(
         Number of clusters; "auto" looks for it.
     views : list or dict of str, default=None
         What the views are: see `views_of`.
+    layer : str or dict of str, default=None
+        The layer to take instead of X; a dict says it for some modalities of MuData.
+    use_rep : str, list of str or dict of str, default=None
+        The entries of obsm to take instead of X, such as "X_pca"; a dict says it for some modalities of MuData.
     key_added : str, default="coterie"
         The name under which the results are written.
     random_state : int, RandomState or None, default=0
@@ -79,13 +84,14 @@ def cluster(
     >>> cells.obsm["X_coterie"].shape
     (200, 3)
     """
+    views = chosen_entries(data, views, layer, use_rep)
     cells = cells_of(data, views)
     settings = {"store_embedding": True, **settings}
-    model = GuidedCoTraining(n_clusters, random_state=random_state, **settings).fit(cells)
+    model = GuidedCoTraining(n_clusters, views=views, random_state=random_state, **settings).fit(data)
     if save is not None:
         from coterie.saving import save as save_model
 
-        save_model(model, save, notes={ENTRIES: entries_of(data, views, list(cells.tables))})
+        save_model(model, save)
     if copy:
         data = data.copy()
     embedding = model.embedding_ if settings["store_embedding"] else model.transform(cells)
@@ -136,8 +142,8 @@ def predict(
     >>> bool((new.obs["coterie"].astype(int) == model.predict([rna[200:], protein[200:]])).all())
     True
     """
-    model, noted = opened_model(model)
-    cells = cells_of(data, known_views(data, model, noted) if views is None else views)
+    model = opened_model(model)
+    cells = cells_of(data, known_views(data, model) if views is None else views)
     if copy:
         data = data.copy()
     parts = list(model.stream(cells))
@@ -301,24 +307,36 @@ def storable(parameters: Mapping[str, Any]) -> dict[str, Any]:
 # -- models -------------------------------------------------------------------------------------------------------
 
 
-def entries_of(data: Any, views: Any, names: Sequence[str]) -> dict[str, str]:
-    """Return what of the object each view is."""
-    if isinstance(views, Mapping):
-        return {str(name): str(entry) for name, entry in views.items()}
-    return {name: "X" if is_mudata(data) else name for name in names}
+def chosen_entries(data: Any, views: Any, layer: Any, use_rep: Any) -> Any:
+    """Return what of the object each view is, in the form of ``views``."""
+    if layer is None and use_rep is None:
+        return views
+    if views is not None or (is_mudata(data) and isinstance(layer, str) and isinstance(use_rep, str)):
+        raise ValueError("views, layer and use_rep each say what the views are. Pass one of them, or views as a dict.")
+    if not is_mudata(data):
+        names = [("layers", layer)] * (layer is not None) + [("obsm", name) for name in as_list(use_rep or [])]
+        return {name: f"{kind}/{name}" for kind, name in names}
+    entries = dict.fromkeys(data.mod, "X")
+    for kind, chosen in (("layers", layer), ("obsm", use_rep)):
+        if isinstance(chosen, str):
+            chosen = dict.fromkeys(data.mod, chosen)
+        entries |= {name: f"{kind}/{entry}" for name, entry in (chosen or {}).items()}
+    return entries
 
 
-def opened_model(model: Any) -> tuple[GuidedCoTraining, dict[str, str] | None]:
-    """Return a model and what its file says of the views; a model that is not from a file says nothing."""
+def opened_model(model: Any) -> GuidedCoTraining:
+    """Return a model, or that of a file."""
     if not isinstance(model, str | PathLike):
-        return model, None
-    from coterie.saving import describe_file, load
+        return model
+    from coterie.saving import load
 
-    noted = describe_file(Path(model))["notes"].get(ENTRIES)
-    return load(model), noted if isinstance(noted, dict) else None
+    return load(model)
 
 
-def known_views(data: Any, model: GuidedCoTraining, noted: Mapping[str, str] | None) -> dict[str, str]:
+def known_views(data: Any, model: GuidedCoTraining) -> dict[str, str]:
     """Return what of the object the model's views are; a MuData may lack some of them."""
-    entries = noted or {name: "X" if is_mudata(data) else name for name in model.view_names_}
+    groups = fitted_of(model).groups
+    entries = {name: "X" if is_mudata(data) else name for name in model.view_names_}
+    if isinstance(groups, dict) and all(isinstance(entry, str) for entry in groups.values()):
+        entries = groups  # the fit was on such an object
     return {name: entry for name, entry in entries.items() if not is_mudata(data) or name in data.mod}

@@ -105,6 +105,9 @@ def test_the_column_of_ids_is_remembered(folder, model):
     run("predict", "ids.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     assert "p7" in Path("b.csv").read_text()
+    frame = coterie.load("ids.coterie").predict_frame({"pixels": "pixels.csv", "hog": "hog.csv"})  # in Python too
+    assert frame.index.tolist() == ids
+    assert frame["label"].tolist() == pd.read_csv("a.csv")["label"].tolist()
 
 
 def test_drift_is_an_exit_code(folder, model):
@@ -135,3 +138,36 @@ def test_a_refit_keeps_the_numbers(folder, model):
         "a.csv",
     )
     np.testing.assert_array_equal(pd.read_csv("a.csv")["label"], model[0].predict(model[1]))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.filterwarnings("default:.*left out because they hold no numbers")
+def test_text_columns_are_left_out_when_asked(folder, model, suffix):
+    _, new = model
+    for name, view in new.items():
+        frame = pd.DataFrame(view).add_prefix("c").assign(note="some text")
+        frame.to_parquet(f"{name}.parquet") if suffix == "parquet" else frame.to_csv(f"{name}.csv", index=False)
+    files = [f"pixels.{suffix}", f"hog.{suffix}"]
+    assert "'note'" in run("fit", *files, "-k", K, "--labels", "a.csv", code=2).output
+    done = run("fit", *files, "-k", K, "--labels", "a.csv", "--model", "n.coterie", "--numeric-only")
+    assert f"pixels.{suffix}: left out because they hold no numbers: note." in done.output
+    run("predict", "n.coterie", *files, "--labels", "b.csv")  # the model remembers it
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    run("fit", *[f"{file}[c*]" for file in files], "-k", K, "--labels", "c.csv")
+    assert Path("a.csv").read_text() == Path("c.csv").read_text()
+
+
+@pytest.mark.filterwarnings("default:.*that the fit did not have")
+def test_columns_of_files_are_matched_by_name(folder, model):
+    _, new = model
+    frames = {name: pd.DataFrame(view).add_prefix("c") for name, view in new.items()}
+    for name, frame in frames.items():
+        frame.to_csv(f"{name}.csv", index=False)
+    run("fit", "pixels.csv", "hog.csv", "-k", K, "--labels", "a.csv", "--model", "n.coterie")
+    frames["pixels"].iloc[:, ::-1].assign(extra=1.0).to_csv("pixels.csv", index=False)
+    done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
+    assert "View 'pixels' has 1 columns that the fit did not have" in done.output
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    frames["hog"].drop(columns="c2").to_csv("hog.csv", index=False)
+    done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "c.csv", code=2)
+    assert "View 'hog' lacks 1 of the fit's 5 columns: 'c2'" in done.output

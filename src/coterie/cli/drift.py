@@ -30,6 +30,7 @@ def drift(
     tolerance: Tolerance = 0.1,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     device: opt.Device = None,
     jobs: opt.Jobs = None,
@@ -50,7 +51,7 @@ def drift(
     """
     voice = Voice.of(ctx)
     with quick_imports():
-        files = open_new_files(model, views, id_column, header)
+        files = open_new_files(model, views, id_column, header, numeric_only)
         import_estimator()
         from coterie.drift import measure_drift
         from coterie.saving import load

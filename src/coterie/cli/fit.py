@@ -90,6 +90,7 @@ def fit(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     landmarks: opt.Landmarks = None,
@@ -133,11 +134,11 @@ def fit(
     voice = Voice.of(ctx)
     with voice.bar("fit"), quick_imports():
         voice.stage("opening files")
-        opened = open_files(views, id_column, header)  # before the slow imports, so that bad files are told at once
+        opened = open_files(views, id_column, header, numeric_only)  # before slow imports: bad files are told at once
         voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)
-    estimator.set_params(store_embedding=embedding is not None and memory_limit is None)
+    estimator.set_params(store_embedding=embedding is not None and memory_limit is None, id_column=id_column)
     check_one_column(labels, confidence)
     check_outputs([labels, embedding], [model, report], opened.files.values())
     older = None

@@ -284,6 +284,14 @@ Header = Annotated[
         show_default="found out",
     ),
 ]
+NumericOnly = Annotated[
+    bool,
+    typer.Option(
+        "--numeric-only",
+        help="Leave out columns that hold no numbers, and name them in a warning.",
+        rich_help_panel=FILES,
+    ),
+]
 TargetFile = Annotated[
     str | None,
     typer.Option(

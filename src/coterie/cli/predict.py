@@ -69,6 +69,7 @@ def predict(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     device: opt.Device = None,
     jobs: opt.Jobs = None,
@@ -91,7 +92,7 @@ def predict(
     """
     voice = Voice.of(ctx)
     with quick_imports():
-        files = open_new_files(model, views, id_column, header)
+        files = open_new_files(model, views, id_column, header, numeric_only)
         import_estimator()
         from coterie.saving import load
     estimator = load(model)
@@ -140,23 +141,26 @@ def predict(
 
 
 def open_new_files(
-    model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None
+    model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None, numeric_only: bool = False
 ) -> dict[str, FileTable]:
     """Open new rows: with the column of ids that is named, or with that of the fit where the files have it.
 
-    Files that all lack rows, as on a day without any, are no files.
+    Columns without numbers are left out where the fit left them out. Files that all lack rows, as on a day without any,
+    are no files.
     """
     from coterie.formats import FormatError, open_views
     from coterie.formats.container import read_container_header
     from coterie.formats.errors import NoRowsError
 
-    notes = {} if id_column is not None else read_container_header(model, newest=NEWEST).content.get("notes", {})
-    used = notes.get("config", {}).get("id-column") if isinstance(notes, dict) else None
-    if isinstance(used, str):
+    notes = read_container_header(model, newest=NEWEST).content.get("notes", {})
+    config = notes.get("config", {}) if isinstance(notes, dict) else {}
+    used = config.get("id-column")
+    options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or config.get("numeric-only") is True}
+    if isinstance(used, str) and id_column is None:
         with suppress(FormatError):  # other files may have no such column: then they are read as they are
-            return open_views(list(views), id_column=used, header=header)
+            return open_views(list(views), id_column=used, **options)
     try:
-        return open_views(list(views), id_column=id_column, header=header)
+        return open_views(list(views), id_column=id_column, **options)
     except NoRowsError:
         if all(lacks_rows(view, header) for view in views):
             return {}

@@ -35,6 +35,7 @@ def suggest(
     top: Top = 10,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     landmarks: opt.Landmarks = None,
@@ -60,7 +61,7 @@ def suggest(
     """
     voice = Voice.of(ctx)
     with quick_imports():
-        opened = open_files(views, id_column, header)
+        opened = open_files(views, id_column, header, numeric_only)
         import_estimator()
         from coterie import suggest_k
     settings = opt.estimator_settings(ctx.params)

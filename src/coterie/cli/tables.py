@@ -53,11 +53,13 @@ class OpenedViews:
         }
 
 
-def open_files(specs: Sequence[str], id_column: str | None, header: bool | None = None) -> OpenedViews:
+def open_files(
+    specs: Sequence[str], id_column: str | None, header: bool | None = None, numeric_only: bool = False
+) -> OpenedViews:
     """Open views and match their rows."""
     from coterie.formats import open_views
 
-    return match_files(open_views(list(specs), id_column=id_column, header=header))
+    return match_files(open_views(list(specs), id_column=id_column, header=header, numeric_only=numeric_only))
 
 
 def match_files(files: dict[str, FileTable]) -> OpenedViews:

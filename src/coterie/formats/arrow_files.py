@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.checks import check_shape, listed, text_array
-from coterie.formats.columns import choose_columns
+from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
@@ -21,6 +21,7 @@ from coterie.formats.stores import Lazy, Store
 
 BUFFER_BYTES = 256 << 10  # of each column that are read ahead
 PARQUET = (".parquet", ".pq")
+ROWS_LOOKED_AT = 64
 
 
 @dataclass(frozen=True)
@@ -190,11 +191,16 @@ def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
     """Return a column of a batch as numbers; what it has no value for is NaN."""
     arrow = package("pyarrow", "Reading Arrow files")
     if field.is_list:
-        lengths = np.asarray(column.value_lengths().fill_null(-1)) if not is_fixed(column.type) else None
-        if (lengths is not None and (lengths != field.width).any()) or column.null_count:
+        there = column.drop_null() if column.null_count else column
+        lengths = np.asarray(there.value_lengths()) if not is_fixed(column.type) else None
+        if (lengths is not None and (lengths != field.width).any()) or (column.null_count and dtype.kind != "f"):
             raise ValueError(f"column {field.name!r} must hold {field.width} numbers in every row, and does not")
-        flat = column.flatten()
-        return values_of(flat, Field(field.name, field.dtype), dtype).reshape(len(column), field.width)  # (b, width)
+        rows = values_of(there.flatten(), Field(field.name, field.dtype), dtype).reshape(len(there), field.width)
+        if not column.null_count:
+            return rows  # (b, width)
+        found = np.full((len(column), field.width), np.nan, dtype=dtype)  # (b, width)
+        found[np.asarray(column.is_valid())] = rows
+        return found
     if column.null_count and dtype.kind != "f":
         raise ValueError(f"column {field.name!r} lacks values, which whole numbers cannot say. Store it as float")
     if arrow.types.is_decimal(column.type) or (column.null_count and not arrow.types.is_floating(column.type)):
@@ -209,16 +215,32 @@ def is_fixed(kind: Any) -> bool:
     return package("pyarrow", "Reading Arrow files").types.is_fixed_size_list(kind)
 
 
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers, or lists of them."""
+    types = package("pyarrow", "Reading Arrow files").types
+    if is_fixed(kind) or types.is_list(kind) or types.is_large_list(kind):
+        kind = kind.value_type
+    return any(known(kind) for known in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+
+
 def field_of(file: ParquetFile | ArrowFile, name: str, kind: Any) -> Field:
     """Return how a column is read; refuse what is not numbers."""
     types = package("pyarrow", "Reading Arrow files").types
     if is_fixed(kind):
         return Field(name, number_type(file, name, kind.value_type), kind.list_size, is_list=True)
     if types.is_list(kind) or types.is_large_list(kind):
-        first = next(file.batches(0, [name], 1)).column(name)
-        width = len(first[0]) if first[0].is_valid else 0
+        width = first_length(file, name)
         return Field(name, number_type(file, name, kind.value_type), width, is_list=True)
     return Field(name, number_type(file, name, kind))
+
+
+def first_length(file: ParquetFile | ArrowFile, name: str) -> int:
+    """Return the length of the first list of a column; 0 where the first segment has none."""
+    for batch in file.batches(0, [name], ROWS_LOOKED_AT):
+        known = batch.column(name).drop_null()
+        if len(known):
+            return len(known[0])
+    return 0
 
 
 def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype:
@@ -233,8 +255,8 @@ def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype
         return np.dtype(f"{letter}{kind.bit_width // 8}")
     what = "dates or times" if types.is_temporal(kind) else f"{kind}, not numbers,"
     raise FormatError(
-        f"{file.path}: column {name!r} holds {what} from row 0 on. "
-        "Encode it as numbers, leave it out (choose columns), or make it the id column."
+        f"{file.path}: column {name!r} holds {what} from row 0 on. Encode it as numbers, leave it out (choose columns, "
+        "or numeric_only: --numeric-only), or make it the id column (id_column: --id-column)."
     )
 
 
@@ -263,6 +285,9 @@ def open_store(path: Path, request: Request) -> Store:
     ids, hidden = row_ids(file, schema, request.id_column)
     chosen = choose_columns(request.columns, names, len(names), str(path), [names.index(name) for name in hidden])
     names = names if chosen is None else [names[c] for c in chosen]
+    if request.numeric_only:
+        warn_of_others([name for name in names if not is_numeric(schema.field(name).type)], str(path))
+        names = [name for name in names if is_numeric(schema.field(name).type)]
     lengths = file.segment_rows()
     check_shape((sum(lengths), len(names)), str(path))
     fields = tuple(field_of(file, name, schema.field(name).type) for name in names)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from coterie.formats.checks import listed
 from coterie.formats.errors import FormatError
+from coterie.validation import warn_caller
 
 ColumnChoice: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
 
@@ -18,9 +20,10 @@ def choose_columns(
 ) -> np.ndarray | None:
     """Return the numbers of the chosen columns; None: all of them.
 
-    A choice is a name, a number, or a range of numbers as in Python; "3" and "2:5" may be written as text. A name that
-    is there goes before a number. Numbers count columns as they stand in the file; those that hold row ids are
-    ``hidden``: a range leaves them out.
+    A choice is a name, a pattern of names ("t*"), a number, or a range of numbers as in Python; "3" and "2:5" may be
+    written as text. A name that is there goes before a pattern and a number. Numbers count columns as they stand in the
+    file; those that hold row ids are ``hidden``: ranges and patterns leave them out. A pattern
+    adds what is not chosen yet.
 
     Examples
     --------
@@ -34,18 +37,50 @@ def choose_columns(
     numbers = {name: number for number, name in enumerate(names or ())}
     chosen: list[int] = []
     for choice in [columns] if isinstance(columns, str | int | slice) else columns:
-        named = isinstance(choice, str) and choice in numbers
-        span = range(numbers[choice], numbers[choice] + 1) if named else as_range(choice, width, where)  # type: ignore[index]
+        span: Sequence[int] | None = named_columns(choice, numbers) or as_range(choice, width, where)
         if span is None:
             there = listed(names) if names else f"it has no names, only numbers from 0 to {width - 1}"
             raise FormatError(f"{where} has no column {choice!r} ({there}).")
         kept = [number for number in span if number not in hidden]
         if not kept:
             raise FormatError(f"{where}: {choice!r} holds the row ids and no values. Choose other columns.")
-        chosen.extend(kept)
+        chosen.extend(number for number in kept if not is_pattern(choice, numbers) or number not in chosen)
     if not chosen:
         raise FormatError(f"{where}: no column is chosen. Name at least one of {listed(names or range(width))}.")
     return np.array(chosen)
+
+
+def warn_of_others(others: Sequence[str], where: str) -> None:
+    """Warn of columns that are left out because they hold no numbers."""
+    if others:
+        warn_caller(f"{where}: left out because they hold no numbers: {listed(others)}.")
+
+
+def named_columns(choice: Any, numbers: Mapping[str, int]) -> list[int]:
+    """Return the columns that a name or a pattern of names means; none where it is neither."""
+    if not isinstance(choice, str):
+        return []
+    return [numbers[choice]] if choice in numbers else [numbers[name] for name in matching_names(choice, numbers)]
+
+
+def is_pattern(choice: Any, names: Collection[str] = ()) -> bool:
+    """Whether a choice is a pattern of names, and not a name itself."""
+    return isinstance(choice, str) and ("*" in choice or "?" in choice) and choice not in names
+
+
+def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that a pattern matches: * stands for any letters, ? for one; all else is itself.
+
+    Examples
+    --------
+    >>> matching_names("t*", ["t0", "text", "age"]), matching_names("age", ["age"])
+    (['t0', 'text'], [])
+    """
+    if not is_pattern(pattern):
+        return []
+    parts = ({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern)
+    shape = re.compile("".join(parts), re.DOTALL)
+    return [name for name in names if shape.fullmatch(name)]
 
 
 def as_range(choice: Any, width: int, where: str) -> range | None:

@@ -28,6 +28,7 @@ def open_table(
     id_column: str | int | None = None,
     header: bool | None = None,
     name: str | None = None,
+    numeric_only: bool = False,
 ) -> FileTable:
     """Open a table without reading it.
 
@@ -41,9 +42,9 @@ def open_table(
         Which table of a file that holds several: an array of an ``.npz``, a view of a bundle, a variable, a cell
         (``X/0``) or a struct's field (``data/X``) of a ``.mat``, a path in HDF5, zarr, AnnData (``"obsm/X_pca"``; X if
         None) or MuData (``"rna/obsm/X_pca"``).
-    columns : name, number, slice or list of these, default=None
-        The columns to read; None reads all of them. Numbers count columns from 0 as they stand in the file, a column of
-        ids among them.
+    columns : name, pattern, number, slice or list of these, default=None
+        The columns to read; None reads all of them. In a pattern, * stands for any letters and ? for one. Numbers count
+        columns from 0 as they stand in the file, a column of ids among them.
     id_column : str, int or None, default=None
         The column of a text, parquet or Arrow file that holds the rows' ids. None takes the index that pandas stored,
         if any; AnnData and MuData bring their own.
@@ -51,6 +52,9 @@ def open_table(
         Whether the first line of a text file holds names. None finds out, and warns where numbers in it may be names.
     name : str or None, default=None
         The name of the view. None takes the key's last part, or the file's name.
+    numeric_only : bool, default=False
+        Whether columns of a text, parquet or Arrow file that hold no numbers are left out, with a warning that names
+        them; else they are an error. Of a text file the first lines are looked at.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def open_table(
     ('digits', (4, 3), [[3, 4, 5], [6, 7, 8]])
     """
     files = files_of(path)
-    stores = [open_store(file, Request(key, columns, id_column, header)) for file in files]
+    stores = [open_store(file, Request(key, columns, id_column, header, numeric_only)) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
     store = stores[0] if len(stores) == 1 else stack_stores(stores, owner)
     chosen = (
@@ -99,6 +103,7 @@ def open_views(
     *,
     id_column: str | int | None = None,
     header: bool | None = None,
+    numeric_only: bool = False,
 ) -> dict[str, FileTable]:
     """Open the views that are written on a command line.
 
@@ -107,9 +112,9 @@ def open_views(
         [name=]path[::key][[columns]]
 
     ``name`` is the view's name; without it the key's last part or the file's name is taken. ``path`` is a file or a
-    folder, ``key`` chooses a table in it (see `open_table`), and ``columns`` are names, numbers from 0 and ranges of
-    numbers (``2:5`` is 2, 3, 4), with commas between them; a name goes before a number, and numbers count columns as
-    they stand in the file. A path that exists as it is
+    folder, ``key`` chooses a table in it (see `open_table`), and ``columns`` are names, patterns of them (``t*``),
+    numbers from 0 and ranges of numbers (``2:5`` is 2, 3, 4), with commas between them; a name goes before a number,
+    and numbers count columns as they stand in the file. A path that exists as it is
     written is never taken apart. A file that holds several tables, without a key, is as many views: the arrays of an
     ``.npz`` or HDF5 file with two or more dimensions, the views of a bundle, the cells of a ``.mat`` file, the
     modalities of MuData. Known labels (``y``, ``gt``, ``labels``, ...) are never a view.
@@ -122,6 +127,8 @@ def open_views(
         The column of ids in text, parquet and Arrow files.
     header : bool or None, default=None
         Whether the first lines of text files hold names; see `open_table`.
+    numeric_only : bool, default=False
+        Whether columns that hold no numbers are left out; see `open_table`.
 
     Returns
     -------
@@ -148,7 +155,7 @@ def open_views(
         raise FormatError("No views are given. Name at least one file.")
     views: dict[str, FileTable] = {}
     for spec in asked:
-        for table in open_spec(spec, Request(id_column=id_column, header=header)):
+        for table in open_spec(spec, Request(id_column=id_column, header=header, numeric_only=numeric_only)):
             if table.name in views:
                 raise FormatError(
                     f"Two views are called {table.name!r}: {views[table.name].where} and {table.where}. "
@@ -274,7 +281,7 @@ def open_spec(spec: Spec, request: Request) -> list[FileTable]:
     first = files_of(spec.path)[0]
     family = family_of(first)
     check_first_bytes(first, family)
-    options: dict[str, Any] = {"header": request.header}
+    options: dict[str, Any] = {"header": request.header, "numeric_only": request.numeric_only}
     if family.has_columns:
         options["id_column"] = request.id_column
     with blaming(first):

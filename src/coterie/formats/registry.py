@@ -30,6 +30,7 @@ class Request:
     columns: ColumnChoice = None  # None: all of them
     id_column: str | int | None = None
     header: bool | None = None  # whether the first line of a text holds names; None: find out
+    numeric_only: bool = False  # whether columns that hold no numbers are left out, with a warning
 
 
 class Reader(Protocol):

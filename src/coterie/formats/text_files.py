@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.checks import check_shape, listed, text_array
-from coterie.formats.columns import choose_columns
+from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.registry import Request, refuse_key
@@ -110,7 +110,8 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
                 column = f"column {name[:60]!r}" if file.has_names else f"column {name}"
                 return (
                     f"{column} holds {field[:60]!r} in line {number}, which is not a number. Encode it as numbers, "
-                    "leave it out (choose columns), or make it the id column."
+                    "leave it out (choose columns, or numeric_only: --numeric-only), or make it the id column "
+                    "(id_column: --id-column)."
                 )
     return None
 
@@ -250,6 +251,10 @@ def open_store(path: Path, request: Request) -> Store:
     known = file.names if file.has_names else None
     chosen = choose_columns(request.columns, known, len(file.names), str(path), hidden)
     names = list(file.names) if chosen is None else [file.names[c] for c in chosen]
+    if request.numeric_only:
+        others = without_numbers(file)
+        warn_of_others([name for name in names if name in others], str(path))
+        names = [name for name in names if name not in others]
     store = SegmentStore(
         where=str(path),
         shape=check_shape((int(file.starts[-1]), len(names)), str(path)),
@@ -261,6 +266,20 @@ def open_store(path: Path, request: Request) -> Store:
     )
     store.read(0, 1)  # text in the first rows is an error now, not in the middle of a fit
     return store
+
+
+def without_numbers(file: TextFile) -> set[str]:
+    """Return the columns that hold something else than numbers in the first lines."""
+    text = file.content().read(int(file.offsets[0]), int(file.offsets[0]) + HEAD_BYTES)
+    lines = text.decode("utf-8", "replace").split("\n")
+    whole = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut
+    rows = [split_line(line, file.delimiter) for line in whole if line.strip()]
+    return {
+        name
+        for number, name in enumerate(file.names)
+        for row in rows
+        if number < len(row) and not is_number(row[number]) and row[number].strip() not in MISSING
+    }
 
 
 def find_id(file: TextFile, id_column: str | int | None) -> str | None:

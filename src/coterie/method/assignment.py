@@ -59,6 +59,30 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     return Partition(labels, nearest, second)
 
 
+def shares_of_clusters(embedding: np.ndarray, centroids: np.ndarray, lacking: np.ndarray) -> np.ndarray:
+    """Return shares in every cluster that are proportional to 1/d² and sum to one; NaN for rows that are ``lacking``.
+
+    Examples
+    --------
+    >>> rows, centroids = np.array([[0.0, 0.0], [3.0, 0.0]]), np.array([[1.0, 0.0], [3.0, 0.0]])
+    >>> shares_of_clusters(rows, centroids, np.array([False, False])).round(3).tolist()
+    [[0.9, 0.1], [0.0, 1.0]]
+    """
+    squares = squared_gaps(embedding, centroids)  # (b, k)
+    least = squares.min(axis=1, keepdims=True)  # (b, 1)
+    # Relative to the nearest: a row on a centroid has all of its share there, or shares it with equal centroids.
+    near = np.where(squares == least, 1.0, least / np.where(squares == least, 1.0, squares))
+    near[lacking] = np.nan
+    return near / near.sum(axis=1, keepdims=True)
+
+
+def squared_gaps(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Return the squared distances between rows and centroids, in float64: near ones must not cancel."""
+    rows, centroids = rows.astype(np.float64), centroids.astype(np.float64)
+    lengths = (rows**2).sum(axis=1)[:, None] + (centroids**2).sum(axis=1)  # (b, k)
+    return np.maximum(lengths - 2 * rows @ centroids.T, 0)
+
+
 def fit_centroids(
     rows: Rows,
     n_clusters: int,

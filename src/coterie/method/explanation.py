@@ -6,7 +6,7 @@ import numpy as np
 
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
-from coterie.method.assignment import assign
+from coterie.method.assignment import assign, squared_gaps
 from coterie.method.graphs import Block
 from coterie.method.rowmap import RowMap
 
@@ -63,10 +63,3 @@ def support_by_view(block: Block, labels: np.ndarray, row_map: RowMap, view_cent
         support = np.where(nearer, 1 - np.sqrt(own / np.where(nearer, other, 1)), 0.0)
         columns.append(np.where((rows != 0).any(axis=1), support, np.nan))
     return np.column_stack(columns).astype(np.float32)  # (b, V)
-
-
-def squared_gaps(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Return the squared distances between rows and centroids, in float64: near ones must not cancel."""
-    rows, centroids = rows.astype(np.float64), centroids.astype(np.float64)
-    lengths = (rows**2).sum(axis=1)[:, None] + (centroids**2).sum(axis=1)  # (b, k)
-    return np.maximum(lengths - 2 * rows @ centroids.T, 0)

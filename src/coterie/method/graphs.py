@@ -24,7 +24,17 @@ from coterie.method.distances import (
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable_block
-from coterie.views import Preparation, Table, ViewBlock, Views, check_finite, check_finite_rows
+from coterie.views import (
+    Preparation,
+    RawRows,
+    RowRange,
+    Table,
+    ViewBlock,
+    Views,
+    check_any_view,
+    check_finite,
+    check_finite_rows,
+)
 
 if TYPE_CHECKING:
     from coterie.rows import Rows
@@ -410,4 +420,10 @@ def median_distance(
 
 def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:
     """Return the rows' neighbours for ranges of raw rows, each read when its turn comes."""
-    return rows.map(lambda raw: graph_map.connect(raw.views, raw.first_row, watch), load=lambda rows: rows.read())
+
+    def read(rows: RowRange) -> RawRows:
+        raw = rows.read()
+        check_any_view([view.present for view in raw.views], raw.first_row)
+        return raw
+
+    return rows.map(lambda raw: graph_map.connect(raw.views, raw.first_row, watch), load=read)

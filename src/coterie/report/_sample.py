@@ -12,7 +12,7 @@ from coterie.arrays import to_host
 from coterie.method.assignment import assign
 from coterie.model import Fitted, fitted_of
 from coterie.threads import count_threads, in_order, one_thread_per_block
-from coterie.views import View, Views, check_columns, match_views
+from coterie.views import View, Views, check_columns
 
 LEAST_PER_CLUSTER = 12  # rows of a small cluster that are looked at, where it has as many
 SAME_ROWS = 0.95  # share of rows that must get the label of the fit again
@@ -69,7 +69,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
     if X is None:
         return replace(kept, embedding=None if outcome.embedding is None else outcome.embedding[rows])
     fitted = fitted_of(model)
-    whole = match_views(X, fitted.groups, fitted.view_names)
+    whole = fitted.matched(X, model.id_column)
     check_columns(whole, fitted.shapes)
     if whole.n_rows != len(outcome.labels):
         raise ValueError(

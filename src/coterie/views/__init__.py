@@ -1,11 +1,12 @@
 """Whatever the user passes -> named, validated views, read block by block; raw columns -> prepared ones.
 
-``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``matching``
-finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what cannot be clustered, and
-``preparation`` makes distances meaningful.
+``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``columns``
+chooses columns, ``matching`` finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what
+cannot be clustered, and ``preparation`` makes distances meaningful.
 """
 
-from coterie.views.checks import Shape, check_columns, check_finite, check_finite_rows, check_overlap
+from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
+from coterie.views.columns import match_columns, settled_groups
 from coterie.views.preparation import (
     METRICS,
     SCALINGS,
@@ -16,8 +17,8 @@ from coterie.views.preparation import (
     prepare,
     within_float_range,
 )
-from coterie.views.reading import as_views, match_views
-from coterie.views.views import RawRows, RowRange, View, ViewBlock, Views, absent_views
+from coterie.views.reading import as_views, match_views, view_rows
+from coterie.views.views import RawRows, RowRange, View, ViewBlock, ViewRows, Views, absent_views
 
 __all__ = [
     "METRICS",
@@ -30,15 +31,20 @@ __all__ = [
     "Table",
     "View",
     "ViewBlock",
+    "ViewRows",
     "Views",
     "absent_views",
     "as_views",
+    "check_any_view",
     "check_columns",
     "check_finite",
     "check_finite_rows",
     "check_overlap",
     "column_moments",
+    "match_columns",
     "match_views",
     "prepare",
+    "settled_groups",
+    "view_rows",
     "within_float_range",
 ]

@@ -82,6 +82,22 @@ def ids_in_words(views: Views, presence: np.ndarray, groups: np.ndarray) -> str:
     return ": their ids have nothing in common (" + " and ".join(f"{own!r} in {name!r}" for own, name in pairs) + ")"
 
 
+def check_any_view(present: Sequence[Any], rows: int | np.ndarray) -> None:
+    """Refuse rows that lack every view.
+
+    ``present`` says for each view which rows have it, None: all; ``rows`` are the rows' numbers, or the first one's.
+    """
+    if any(own is None for own in present):
+        return
+    lost = np.flatnonzero(~np.array([to_host(own) for own in present]).any(axis=0))
+    if len(lost):
+        first = rows + lost[0] if np.ndim(rows) == 0 else np.asarray(rows)[lost[0]]
+        raise ValueError(
+            f"Every view is NaN throughout in row {first} and in {len(lost) - 1} more near it: there is nothing to "
+            "cluster them by. Leave them out."
+        )
+
+
 def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
     """Raise an error that names the view and the rows if any value is not a finite number."""
     with np.errstate(all="ignore"):

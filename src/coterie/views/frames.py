@@ -135,5 +135,5 @@ def refuse_text(label: str, names: Sequence[str], columns: Sequence[Any]) -> Non
     kind = dtype_of(columns[list(names).index(bad[0])])
     raise ValueError(
         f"{label} holds values that are not numbers: column {bad[0]!r}{more} ({kind}). "
-        "Encode text and categories as numbers first, or leave those columns out."
+        "Encode text and categories as numbers first, leave those columns out, or name a column of ids (id_column)."
     )

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie.rows.partitions import DaskTable, align_tables
+from coterie.views.frames import column_names, columns_of, is_frame
 from coterie.views.views import View, Views
+
+
+@dataclass(frozen=True)
+class IdentifiedRows:
+    """A frame without the column of its rows' ids, and these."""
+
+    frame: Any  # (n, d)
+    ids: np.ndarray  # (n,)
+
+
+def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
+    """Return a frame as rows with the ids of one of its columns; what has no columns as it is."""
+    if id_column is None or not is_frame(table) or (names := column_names(table)) is None:
+        return table
+    if str(id_column) not in names and isinstance(id_column, int) and -len(names) <= id_column < len(names):
+        id_column = names[id_column]
+    if str(id_column) not in names:
+        index = pandas_index(table)
+        if index is not None and index.name == id_column:
+            return IdentifiedRows(table, np.asarray(index))
+        raise ValueError(
+            f"{label} has no column {id_column!r}, which id_column names; it has {', '.join(names[:6])}. "
+            "Pass every frame with its ids, or leave out id_column."
+        )
+    ids = np.asarray(columns_of(table, names)[names.index(str(id_column))].to_numpy())  # (n,)
+    others = [name for name in names if name != str(id_column)]
+    return IdentifiedRows(table[others] if hasattr(table, "iloc") else table.select(others), checked_ids(label, ids))
+
+
+def checked_ids(label: str, ids: np.ndarray) -> np.ndarray:
+    """Return ids as whole numbers or text; refuse rows without one."""
+    if ids.dtype.kind in "iuU":
+        return ids
+    lacking = np.flatnonzero([value is None or value != value for value in ids])
+    if len(lacking):
+        raise ValueError(f"{label} has no id in row {lacking[0]}. Every row needs one.")
+    return ids.astype(np.str_)
 
 
 def align_views(views: list[View], tables: list[Any], order: Any = None) -> Views:
@@ -22,6 +60,8 @@ def align_views(views: list[View], tables: list[Any], order: Any = None) -> View
         return align_by_partition(views)
     if all(is_file_table(view.data) for view in views):
         return align_by_file_id(views)
+    if any(isinstance(table, IdentifiedRows) for table in tables):
+        return align_by_id(views, [getattr(table, "ids", None) for table in tables])
     return align_by_position(views, [pandas_index(table) for table in tables])
 
 
@@ -74,13 +114,6 @@ def align_by_position(views: list[View], ids: list[Any]) -> Views:
                 "Every view needs the same rows in the same order; give a row that lacks a view NaN throughout, "
                 "or pass frames whose indexes tell the rows apart."
             )
-    lost = rows_without_views(views)
-    if len(lost):
-        label = "X" if len(views) == 1 else "Every view"
-        raise ValueError(
-            f"{label} is NaN throughout in {len(lost)} rows (the first is row {lost[0]}): "
-            "there is nothing to cluster them by. Leave them out."
-        )
     return Views(tuple(views), None if not known else np.asarray(known[0]))
 
 
@@ -90,6 +123,30 @@ def align_by_file_id(views: list[View]) -> Views:
 
     ids, positions = match_rows([view.data for view in views])
     return Views(tuple(replace(view, positions=rows) for view, rows in zip(views, positions, strict=True)), ids)
+
+
+def align_by_id(views: list[View], ids: list[np.ndarray | None]) -> Views:
+    """Match the rows of frames and files by their ids."""
+    from coterie.formats.matching import match_ids
+
+    named = []
+    for view, own in zip(views, ids, strict=True):
+        if own is None:
+            raise ValueError(
+                f"id_column names the column of ids, and view {view.name!r} has none to match its rows by. "
+                "Pass it as a frame or a file with that column."
+            )
+        named.append((f"View {view.name!r}", own))
+    known, positions = match_ids(named)
+    return Views(tuple(moved(view, rows) for view, rows in zip(views, positions, strict=True)), known)
+
+
+def moved(view: View, positions: np.ndarray | None) -> View:
+    """Return a view with its rows in another order; ``positions`` are where it has them, -1 where it lacks them."""
+    if positions is None:
+        return view
+    own = view.positions
+    return replace(view, positions=positions if own is None else np.where(positions >= 0, own[positions], -1))
 
 
 def align_by_partition(views: list[View]) -> Views:
@@ -132,21 +189,21 @@ def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
             aligned.append(view)
             continue
         check_unique(view.name, index)
-        positions = np.asarray(index.get_indexer(order))  # (n,)
-        if view.positions is not None:
-            positions = np.where(positions >= 0, view.positions[positions], -1)
-        in_place = np.array_equal(positions, np.arange(view.data.shape[0]))
-        aligned.append(replace(view, positions=None if in_place else positions))
-    lost = rows_without_views(aligned)
-    if len(lost):
-        raise ValueError(
-            f"Row {order[lost[0]]!r} and {len(lost) - 1} more are NaN throughout in every view. Leave them out."
-        )
+        found = moved(view, np.asarray(index.get_indexer(order)))
+        in_place = np.array_equal(np.asarray(found.positions), np.arange(view.data.shape[0]))
+        aligned.append(replace(view, positions=None) if in_place else found)
     return Views(tuple(aligned), np.asarray(order))
 
 
-def rows_without_views(views: list[View]) -> np.ndarray:
-    """Return the rows that lack every view."""
+def check_rows(views: Views) -> None:
+    """Refuse rows that lack every view, as far as that is known before they are read."""
     if any(view.positions is None for view in views):
-        return np.empty(0, dtype=int)
-    return np.flatnonzero(~Views(tuple(views)).presence().any(axis=1))
+        return
+    lost = np.flatnonzero(~views.presence().any(axis=1))
+    if len(lost):
+        label = "X" if len(views) == 1 else "Every view"
+        first = f"row {lost[0]}" if views.ids is None else f"row {str(views.ids[lost[0]])!r}"
+        raise ValueError(
+            f"{label} is NaN throughout in {len(lost)} rows (the first is {first}): "
+            "there is nothing to cluster them by. Leave them out."
+        )

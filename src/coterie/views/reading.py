@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, time, timedelta
 from numbers import Number
 from os import PathLike
@@ -16,16 +17,17 @@ from scipy import sparse
 from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of
 from coterie.rows.partitions import DaskTable, as_dask_table
 from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudata
+from coterie.views.columns import named_groups, split_columns, without_others
 from coterie.views.frames import frame_values, is_frame
-from coterie.views.matching import align_views, is_file_table
+from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_file_table, take_ids
 from coterie.views.preparation import Table
-from coterie.views.views import View, Views, nan_rows
+from coterie.views.views import View, ViewRows, Views, nan_rows
 
 # What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
 SCALARS = (Number, str, bytes, NoneType, date, time, timedelta)
 
 
-def as_views(X: Any, groups: Any = None, *, may_be_empty: bool = False) -> Views:
+def as_views(X: Any, groups: Any = None, *, id_column: str | int | None = None, new: bool = False) -> Views:
     """Return what the user passed as validated views.
 
     Parameters
@@ -34,9 +36,12 @@ def as_views(X: Any, groups: Any = None, *, may_be_empty: bool = False) -> Views
         Several 2-D tables with the same rows are several views. One table is one view, or one for each of
         ``groups``. The modalities of a MuData are views; of an AnnData, X is taken.
     groups : dict or list of column selections, optional
-        How to split the columns of one table: slices, lists of column numbers, or lists of column names.
-    may_be_empty : bool, default=False
-        Whether tables without rows are allowed: new rows may be none.
+        How to split the columns of one table: slices, lists of column numbers, lists of column names or patterns of
+        them, or callables that return one of these. For AnnData and MuData, what to take (`cells_of`).
+    id_column : str or int, optional
+        The column of frames and files that holds the rows' ids.
+    new : bool, default=False
+        Whether these are new rows: there may be none, and some may lack every view.
 
     Examples
     --------
@@ -47,13 +52,60 @@ def as_views(X: Any, groups: Any = None, *, may_be_empty: bool = False) -> Views
     >>> as_views(np.zeros((4, 5)), groups={"left": slice(0, 2), "right": [2, 3, 4]}).names
     ('left', 'right')
     """
-    X = open_paths(as_cells(X))
-    order = X.index if isinstance(X, Cells) else None
+    if isinstance(X, ViewRows):
+        return X.views
+    X = as_cells(X, groups)
+    tables = tables_of(X, groups, id_column)
+    if not tables:
+        raise ValueError("No views: X is empty. Pass at least one 2-D array.")
+    lone = len(tables) == 1 and "X" in tables
+    views = [_as_view(name, table, lone, may_be_empty=new) for name, table in tables.items()]
+    found = align_views(views, list(tables.values()), X.index if isinstance(X, Cells) else None)
+    if not new:
+        check_rows(found)
+    return found
+
+
+def view_rows(X: Any, *, views: Any = None, id_column: str | int | None = None) -> ViewRows:
+    """Return several views as one thing with rows, for scikit-learn's model selection.
+
+    ``GridSearchCV``, ``cross_val_score`` and ``train_test_split`` take rows of one X, and a dict of views has none.
+    What is returned here has them; `fit`, `predict` and the other methods take it. Nothing is copied.
+
+    Parameters
+    ----------
+    X : like in :meth:`coterie.GuidedCoTraining.fit`
+    views : like the parameter of :class:`coterie.GuidedCoTraining`, default=None
+    id_column : str or int, default=None
+        The column of frames and files that holds the rows' ids.
+
+    Returns
+    -------
+    ViewRows
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from coterie import GuidedCoTraining, view_rows
+    >>> from coterie.datasets import make_views
+    >>> rows = view_rows(make_views(300, n_clusters=3, random_state=0).views)
+    >>> len(rows), len(rows[:10])
+    (300, 10)
+    >>> search = GridSearchCV(GuidedCoTraining(3, random_state=0), {"n_landmarks": [50, 100]}, cv=2).fit(rows)
+    >>> sorted(search.best_params_)
+    ['n_landmarks']
+    """
+    return ViewRows(as_views(X, views, id_column=id_column))
+
+
+def tables_of(X: Any, groups: Any, id_column: str | int | None) -> dict[str, Any]:
+    """Return the tables that are views, by name."""
+    if isinstance(X, Cells):
+        return dict(X.tables)
     if groups is not None:
-        tables = _split_columns(X, groups)
-    elif isinstance(X, Cells):
-        tables = dict(X.tables)
-    elif _is_dict_of_tables(X):
+        return _split_columns(X, groups, id_column)
+    X = open_paths(X, id_column)
+    if _is_dict_of_tables(X):
         tables = {str(name): table for name, table in X.items()}
         if len(tables) < len(X):
             raise ValueError(
@@ -63,17 +115,14 @@ def as_views(X: Any, groups: Any = None, *, may_be_empty: bool = False) -> Views
         tables = {f"view{number}": table for number, table in enumerate(X)}
     else:
         tables = {"X": X}
-    if not tables:
-        raise ValueError("No views: X is empty. Pass at least one 2-D array.")
     lone = len(tables) == 1 and "X" in tables
-    views = [_as_view(name, table, lone, may_be_empty) for name, table in tables.items()]
-    return align_views(views, list(tables.values()), order)
+    return {name: take_ids("X" if lone else f"View {name!r}", table, id_column) for name, table in tables.items()}
 
 
-def as_cells(X: Any) -> Any:
+def as_cells(X: Any, groups: Any = None) -> Any:
     """Return AnnData and MuData as tables with the cells' names, also in a list or dict; all else as it is."""
     if is_anndata(X) or is_mudata(X):
-        return cells_of(X)
+        return cells_of(X, groups)
     if isinstance(X, Mapping) and not sparse.issparse(X) and any(map(is_anndata, X.values())):
         return {name: one_table(table) if is_anndata(table) else table for name, table in X.items()}
     if isinstance(X, list | tuple) and any(map(is_anndata, X)):
@@ -86,17 +135,51 @@ def one_table(data: Any) -> CellTable:
     return cells_of(data).tables["X"]
 
 
-def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
+def match_views(
+    X: Any,
+    groups: Any,
+    names: Sequence[str],
+    id_column: str | int | None = None,
+    columns: Sequence[tuple[str, ...] | None] | None = None,
+) -> Views:
     """Return new rows as views like those of the fit, in the fit's order.
 
-    A dict may leave views out, and a list may hold None: the rows then lack those views.
+    A dict may leave views out, and a list may hold None: the rows then lack those views. ``columns`` are the names of
+    each view's columns in the fit, where it had any: frames may hold others, whatever is in them.
     """
-    X = as_cells(X)
-    X = list(open_paths(X).values()) if _names_files(X) else open_paths(X)  # a list is in the order of the fit's views
+    if isinstance(X, ViewRows):
+        return by_names(X.views, names)
+    X = as_cells(X, present_modalities(X, groups))
+    if groups is None and _names_files(X):
+        X = list(open_paths(X, id_column, numeric_only=True).values())  # in the order of the fit's views
     cells = X if isinstance(X, Cells) and not (len(names) == len(X.tables) == 1) else None
-    if cells is not None:
-        X = cells.tables
-    if groups is None and _is_dict_of_tables(X):
+    given = new_tables(X if cells is None else cells.tables, names)
+    if given is None:
+        found = as_views(X, groups, id_column=id_column, new=True)
+        if len(found) != len(names):
+            raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
+        renamed = tuple(replace(view, name=name) for name, view in zip(names, found, strict=True))
+        return Views(renamed, found.ids)
+    if not given:
+        raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
+    if columns is not None:
+        known_columns = dict(zip(names, columns, strict=True))
+        given = {name: without_others(name, table, known_columns[name], id_column) for name, table in given.items()}
+    known = open_paths(given, id_column, numeric_only=True) if cells is None else Cells(given, cells.index)
+    return by_names(as_views(known, id_column=id_column, new=True), names)
+
+
+def by_names(found: Views, names: Sequence[str]) -> Views:
+    """Return views in the order of the fit's; those that are not there are lacked by all rows."""
+    by_name = {view.name: view for view in found}
+    absent = np.broadcast_to(-1, found.n_rows)
+    views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
+    return Views(views, found.ids)
+
+
+def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the tables of a dict or list, by the names of the fit's views and in their order; None for one table."""
+    if _is_dict_of_tables(X):
         unknown = [str(name) for name in X if str(name) not in names]
         if unknown:
             raise ValueError(
@@ -104,50 +187,50 @@ def match_views(X: Any, groups: Any, names: Sequence[str]) -> Views:
                 "Pass the same names, or fit again."
             )
         known = {str(name): table for name, table in X.items() if table is not None}
-        given = {name: known[name] for name in names if name in known}  # the fit's order decides that of the rows
-    elif groups is None and _is_list_of_tables(X):
-        if len(X) != len(names):
-            raise ValueError(
-                f"X has {len(X)} views, but the fit had {len(names)}: {', '.join(names)}. "
-                "Pass them in the same order; None stands for a view that the rows lack."
-            )
-        given = {name: table for name, table in zip(names, X, strict=True) if table is not None}
-    else:
-        found = as_views(X, groups, may_be_empty=True)
-        if found.names != tuple(names):
-            if len(found) != len(names):
-                raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
-            found = Views(
-                tuple(
-                    View(name, view.data, view.columns, view.positions) for name, view in zip(names, found, strict=True)
-                ),
-                found.ids,
-            )
-        return found
-    if not given:
-        raise ValueError("X holds no view at all. Pass at least one of: " + ", ".join(names) + ".")
-    found = as_views(given if cells is None else Cells(given, cells.index), may_be_empty=True)
-    by_name = {view.name: view for view in found}
-    absent = np.broadcast_to(-1, found.n_rows)
-    views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
-    return Views(views, found.ids)
+        return {name: known[name] for name in names if name in known}  # the fit's order decides that of the rows
+    if not _is_list_of_tables(X):
+        return None
+    if len(X) != len(names):
+        raise ValueError(
+            f"X has {len(X)} views, but the fit had {len(names)}: {', '.join(names)}. "
+            "Pass them in the same order; None stands for a view that the rows lack."
+        )
+    return {name: table for name, table in zip(names, X, strict=True) if table is not None}
 
 
-def open_paths(X: Any) -> Any:
+def present_modalities(X: Any, groups: Any) -> Any:
+    """Return what to take of a MuData, as far as it has these modalities: new cells may lack some."""
+    if not is_mudata(X) or groups is None:
+        return groups
+    if isinstance(groups, Mapping):
+        return {name: entry for name, entry in groups.items() if name in X.mod}
+    return [name for name in groups if name in X.mod]
+
+
+def open_paths(X: Any, id_column: str | int | None = None, *, numeric_only: bool = False) -> Any:
     """Return X with tables in the place of the paths of files, named as :func:`coterie.formats.open_views` does."""
+    options: dict[str, Any] = {"id_column": id_column, "numeric_only": numeric_only}
     several = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
     if not _names_files(X) and not any(map(_names_files, several)):
         return X
-    from coterie.formats import open_table, open_views
+    from coterie.formats import open_views
 
     if _names_files(X):
-        return open_views(X)
+        return open_views(X, **options)
     if not isinstance(X, Mapping):
-        return [open_table(table) if _names_files(table) else table for table in X]
+        return [one_file(table, options) if _names_files(table) else table for table in X]
     tables: dict[Any, Any] = {}
     for name, table in X.items():
-        tables.update(open_views({name: table}) if _names_files(table) else {name: table})
+        tables.update(open_views({name: table}, **options) if _names_files(table) else {name: table})
     return tables
+
+
+def one_file(path: Any, options: Mapping[str, Any]) -> Any:
+    """Return the table of a file, or of several that are one table; refuse a file that holds several."""
+    from coterie.formats import open_table, open_views
+
+    found = list(open_views({"X": path} if isinstance(path, list | tuple) else path, **options).values())
+    return found[0] if len(found) == 1 else open_table(path)
 
 
 def _names_files(X: Any) -> bool:
@@ -171,64 +254,32 @@ def _is_list_of_tables(X: Any) -> bool:
     return isinstance(first, list | tuple) and bool(first) and isinstance(first[0], list | tuple)
 
 
-def _split_columns(X: Any, groups: Any) -> dict[str, Any]:
-    if isinstance(X, Cells):
-        raise ValueError(
-            "views= splits the columns of one table, but X is an AnnData or MuData object. Leave out views=; "
-            "coterie.tl.cluster(data, views=...) chooses layers, entries of obsm and modalities."
-        )
+def _split_columns(X: Any, groups: Any, id_column: str | int | None = None) -> dict[str, Any]:
+    if isinstance(X, str | PathLike):
+        from coterie.formats import open_table
+
+        return {
+            name: open_table(X, columns=group, name=name, id_column=id_column) for name, group in named_groups(groups)
+        }
     if _is_dict_of_tables(X) or _is_list_of_tables(X):
         raise ValueError(
             "views= splits the columns of one table, but X is a list or dict of tables already. "
             "Leave out views=, or pass one array or frame."
         )
-    named = (
-        groups.items()
-        if isinstance(groups, Mapping)
-        else ((f"view{number}", group) for number, group in enumerate(groups))
-    )
+    X = take_ids("X", X, id_column)
+    if isinstance(X, IdentifiedRows):
+        return {name: IdentifiedRows(table, X.ids) for name, table in split_columns(X.frame, groups).items()}
     if not is_frame(X) and not sparse.issparse(X) and not is_dask(X):
         check_is_table("X", X)
         X = np.asarray(X)
-    return {str(name): _select_columns(X, str(name), group) for name, group in named}
+    return split_columns(X, groups)
 
 
-def _select_columns(X: Any, name: str, group: Any) -> Any:
-    is_arrow = type(X).__module__.startswith("pyarrow")  # its columns are the values
-    names = list(X.column_names) if is_arrow else list(X.columns) if is_frame(X) or hasattr(X, "columns") else None
-    if isinstance(group, str):
-        group = [group]
-    by_name = isinstance(group, list | tuple) and len(group) > 0 and all(isinstance(c, str) for c in group)
-    if by_name:
-        if names is None:
-            raise ValueError(
-                f"views[{name!r}] names columns, but X has no column names. Pass a frame, or slices or column numbers."
-            )
-        missing = [c for c in group if c not in names]
-        if missing:
-            raise ValueError(f"views[{name!r}] names column {missing[0]!r}, which X does not have.")
-        return X.select(list(group)) if is_arrow else X[list(group)]
-    width = X.shape[1] if getattr(X, "ndim", 2) == 2 else 0
-    numbers = np.arange(width)[group] if isinstance(group, slice) else np.atleast_1d(np.asarray(group))
-    if numbers.dtype == bool and len(numbers) == width:
-        numbers = np.flatnonzero(numbers)
-    if numbers.dtype.kind not in "iu" and numbers.size:
-        raise ValueError(
-            f"views[{name!r}] must be a slice, column numbers, column names or a mask of {width} columns. "
-            f"Got {group!r} instead."
-        )
-    if numbers.size and (numbers.min() < -width or numbers.max() >= width):
-        raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
-    if names is None:
-        return X[:, group] if isinstance(group, slice) else X[:, numbers.astype(int)]
-    if is_arrow:
-        return X.select(numbers.tolist())
-    return X.iloc[:, numbers] if hasattr(X, "iloc") else X[[names[c] for c in numbers]]
-
-
-def _as_view(name: str, table: Any, lone: bool, may_be_empty: bool = False) -> View:
+def _as_view(name: str, table: Any, lone: bool, *, may_be_empty: bool) -> View:
     label = "X" if lone else f"View {name!r}"
     columns = None
+    if isinstance(table, IdentifiedRows):
+        table = table.frame
     if is_frame(table):
         table, columns = frame_values(label, table)
     elif getattr(table, "columns", None) is not None:  # of a Dask dataframe, a file or cells

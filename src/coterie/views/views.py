@@ -39,6 +39,7 @@ class View:
     columns: tuple[str, ...] | None = None
     positions: np.ndarray | None = None  # (n,) stored row of every row, -1 where it has none; None: 0..n-1
     may_lack: bool = False  # rows that are NaN throughout lack the view, which only reading them shows
+    chosen: np.ndarray | None = None  # (d,) columns of the table, in the view's order; None: all as they stand
 
     @property
     def n_rows(self) -> int:
@@ -48,7 +49,7 @@ class View:
     @property
     def n_columns(self) -> int:
         """Columns of the view."""
-        return self.data.shape[1]
+        return self.data.shape[1] if self.chosen is None else len(self.chosen)
 
     @property
     def present(self) -> np.ndarray | None:
@@ -67,7 +68,15 @@ class View:
         positions = None if present is None else np.where(present, np.arange(len(rows)), -1)
         return View(self.name, block.data, self.columns, positions)
 
+    def pick(self, rows: np.ndarray) -> View:
+        """Return the given rows, in this order and perhaps repeated, without reading them."""
+        return replace(self, positions=rows if self.positions is None else self.positions[rows])
+
     def _stored(self, rows: slice | np.ndarray) -> ViewBlock:
+        block = self._whole(rows)
+        return block if self.chosen is None else replace(block, data=block.data[:, self.chosen])
+
+    def _whole(self, rows: slice | np.ndarray) -> ViewBlock:
         if self.positions is None:
             return ViewBlock(self.data[rows], None)
         positions = self.positions[rows]  # (b,)
@@ -114,6 +123,13 @@ class Views(Sequence[View]):
         ids = None if self.ids is None else self.ids[rows]
         return Views(tuple(view.take(rows) for view in self.views), ids, self.device)
 
+    def pick(self, rows: np.ndarray) -> Views:
+        """Return the given rows, in this order and perhaps repeated, without reading them."""
+        if self.on_dask:
+            raise ValueError("Rows of Dask collections cannot be chosen one by one. Choose them in the collections.")
+        ids = None if self.ids is None else self.ids[rows]
+        return Views(tuple(view.pick(rows) for view in self.views), ids, self.device)
+
     @property
     def on_dask(self) -> bool:
         """Whether the rows are the partitions of Dask collections."""
@@ -145,6 +161,26 @@ class Views(Sequence[View]):
         size = len(range(self.n_rows)[rows]) if isinstance(rows, slice) else len(rows)
         full = np.ones(size, dtype=bool)
         return np.column_stack([full if view.present is None else view.present[rows] for view in self.views])  # (b, V)
+
+
+@dataclass(frozen=True)
+class ViewRows:
+    """Views of the same rows as one thing with a length, from which rows can be taken: what `view_rows` returns."""
+
+    views: Views
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and the columns of all views."""
+        return self.views.n_rows, sum(view.n_columns for view in self.views)
+
+    def __len__(self) -> int:
+        return self.views.n_rows
+
+    def __getitem__(self, rows: Any) -> ViewRows:
+        """Return some rows; nothing is read or copied."""
+        chosen = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn asks for X[rows, ...]
+        return ViewRows(self.views.pick(np.atleast_1d(np.arange(len(self))[chosen])))
 
 
 def absent_views(names: Sequence[str], n_rows: int = 1) -> Views:
