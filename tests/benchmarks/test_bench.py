@@ -20,7 +20,7 @@ from benchmarks import data as bench_data
 from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table
 from benchmarks.campaigns import batches_left, write_line
 from benchmarks.choosing import choosing_table
-from benchmarks.commands import app
+from benchmarks.commands import app, urgency
 from benchmarks.figure import landmark_curves, landmarks_figure
 from benchmarks.libraries import LIBRARIES, is_library
 from benchmarks.measure import NotForThisDataError, measure, prepare
@@ -459,6 +459,18 @@ def test_commands_say_what_is_wrong(tmp_path):
         assert "nothing to measure" in none.output
     unknown = CliRunner().invoke(app, ["paper", "--only-data", "x", "--results", str(tmp_path)])
     assert unknown.exit_code == 2
+
+
+def test_what_is_missing_is_measured_seed_by_seed_and_small_sets_first(tmp_path):
+    asked = [Run(METHODS["AIMC"], data, seed) for seed in (1, 0) for data in ("mnist", "uci", "usps")]
+    order = [(run.seed, run.data) for run in sorted(asked, key=urgency)]
+    assert order == [(seed, data) for seed in (0, 1) for data in ("uci", "usps", "mnist")]
+    unknown = CliRunner().invoke(app, ["missing", "--suite", "x", "--results", str(tmp_path)])
+    assert unknown.exit_code == 2
+    command = ["missing", "--suite", "leaderboard", "--only-data", "weak", "--only-method", "PIC"]
+    assert "1 measured, 0 known" in CliRunner().invoke(app, [*command, "--results", str(tmp_path)]).output
+    (found,) = read_records(tmp_path / "leaderboard.jsonl")
+    assert (found["method"], found["settings"]["view"]) == ("PIC", None)
 
 
 def test_help_teaches_with_examples():

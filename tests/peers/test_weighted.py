@@ -10,7 +10,7 @@ from coterie.datasets import make_views
 from coterie.metrics import clustering_accuracy, nmi
 from coterie.peers import AASC, MSCMO, MultipleKernelLaplacian
 from coterie.peers import _dense as dense
-from coterie.peers._dense import unit_rows
+from coterie.peers._common import unit_rows
 from coterie.peers.aasc import aggregate, best_weights, cut_vectors
 from coterie.peers.mkl import graph_kernel, learn_kernel
 from coterie.peers.mscmo import minimax, worst_case_weights

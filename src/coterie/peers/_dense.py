@@ -14,7 +14,7 @@ from coterie.machine import available_bytes
 from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import median_distance
 from coterie.method.spectra import inverse_roots
-from coterie.peers._common import prepared_table
+from coterie.peers._common import prepared_table, unit_rows
 from coterie.views import Table, View
 
 # Beyond this many rows the eigenvectors of a single n x n matrix take minutes, whatever the memory.
@@ -131,13 +131,6 @@ def common_vectors(bases: Sequence[np.ndarray], weights: Iterable[float], count:
     return stacked @ (vectors[:, top] * inverse_roots(values[top]))  # (n, k)
 
 
-def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Return a copy with every row of length one; a row of zeros stays."""
-    rows = np.array(rows, order="C")
-    cpu.unit_rows(rows)
-    return rows
-
-
 def spectral_embedding(affinity: np.ndarray, n_components: int) -> np.ndarray:
     """Return the top eigenvectors of the normalised affinity, as unit rows (Ng, Jordan and Weiss)."""
     return unit_rows(top_vectors(normalised(affinity), n_components))  # (n, k)
@@ -175,13 +168,3 @@ def eigenpairs_above(matrix: np.ndarray, bound: float) -> tuple[np.ndarray, np.n
     values, vectors = eigh(matrix, check_finite=False)
     above = values > bound
     return values[above], vectors[:, above]
-
-
-def onto_simplex(rows: np.ndarray) -> np.ndarray:
-    """Return the nearest points with no negative entries whose rows sum to one."""
-    ordered = -np.sort(-rows, axis=1)  # (n, m)
-    excess = np.cumsum(ordered, axis=1) - 1
-    counts = np.arange(1, rows.shape[1] + 1)
-    last = (ordered > excess / counts).sum(axis=1)  # (n,) entries that stay positive
-    shift = np.take_along_axis(excess, last[:, None] - 1, axis=1) / last[:, None]
-    return np.maximum(rows - shift, 0)

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import svd
 
-from coterie.peers._common import stored_table
-from coterie.peers._dense import unit_rows
+from coterie.peers._common import stored_table, unit_rows
 from coterie.views import View
 
 # Singular values below this share of the largest are rounding.

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.sparse.linalg import cg
@@ -119,7 +120,8 @@ def neighbour_graph(table: Table, n_neighbors: int, n_jobs: int) -> sparse.csr_a
     n = table.shape[0]
     if n == 1:
         return sparse.csr_array((1, 1))
-    near = kneighbors_graph(table, min(n_neighbors, n - 1), mode="distance", n_jobs=n_jobs)
+    with parallel_config(backend="threading"):  # processes are no help here, and a child process may start none
+        near = kneighbors_graph(table, min(n_neighbors, n - 1), mode="distance", n_jobs=n_jobs)
     distances = sparse.csr_array(near)
     sigma = float(distances.data.mean()) or 1.0
     linked = sparse.csr_array(

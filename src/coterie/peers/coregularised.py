@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from coterie.peers._alternation import Alternation, Round, alternate
-from coterie.peers._common import Peer, chosen_views, cut
-from coterie.peers._dense import (
-    check_row_count,
-    common_vectors,
-    normalised,
-    top_vectors,
-    unit_rows,
-    view_affinities,
-)
+from coterie.peers._common import Peer, chosen_views, cut, unit_rows
+from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
 

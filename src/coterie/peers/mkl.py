@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from coterie.peers._alternation import Alternation, Round, alternate
-from coterie.peers._common import Peer, cut
-from coterie.peers._dense import check_row_count, normalised, top_vectors, unit_rows, view_affinities
+from coterie.peers._common import Peer, cut, unit_rows
+from coterie.peers._dense import check_row_count, normalised, top_vectors, view_affinities
 from coterie.peers.aasc import combine
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from coterie.peers._alternation import Alternation, Round, alternate
-from coterie.peers._common import Peer, cut
-from coterie.peers._dense import check_row_count, laplacian, top_vectors, unit_rows, view_affinities
+from coterie.peers._common import Peer, cut, unit_rows
+from coterie.peers._dense import check_row_count, laplacian, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 

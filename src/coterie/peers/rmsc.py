@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 
 from coterie.peers._alternation import Alternation, Round, alternate, warn_unless_converged
-from coterie.peers._common import Peer, cut
-from coterie.peers._dense import (
-    check_row_count,
-    onto_simplex,
-    shrink_singular_values,
-    top_vectors,
-    unit_rows,
-    view_affinities,
-)
+from coterie.peers._common import Peer, cut, unit_rows
+from coterie.peers._constraints import onto_simplex
+from coterie.peers._dense import check_row_count, shrink_singular_values, top_vectors, view_affinities
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
