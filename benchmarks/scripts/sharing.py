@@ -2,10 +2,12 @@
 
     python -m benchmarks.scripts.sharing
 
-Forty threads predict with one loaded model, then eight processes load one model file and predict, each all parts of the
-rows. Their seconds are compared with those of one caller that does the work of one of them: all together may take no
-longer than if they came one after the other, so eight processes no longer than eight times one. All start together,
-when each has loaded the model and predicted once. The results are lines of benchmarks/results/sharing.jsonl.
+Forty threads predict with one loaded model, then eight processes that have loaded one model file, each all parts of the
+rows. In every repeat one of them works while the others wait, and then all do: both at nearly the same moment, because
+what else the machine does weighs on either. All together may take no longer than if they came one after the other, so
+eight processes no longer than eight times one; the median over the repeats is judged, and every ratio is written down.
+So is the processor time of all over that of one for each of them, in which other work on the machine hardly shows. The
+results are lines of benchmarks/results/sharing.jsonl.
 """
 
 import argparse
@@ -24,7 +26,8 @@ from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 
 THREADS, PROCESSES = 40, 8
-ROWS, PARTS, REPEATS = 20_000, 10, 3
+ROWS, PARTS, REPEATS = 20_000, 10, 5
+LIMIT_SECONDS = 1200
 processes = get_context("spawn")
 
 
@@ -42,74 +45,89 @@ def predict_all(model, parts, first=0):
     return np.concatenate([found[number] for number in range(len(parts))])
 
 
-def seconds_alone(model, parts):
-    """Return the least seconds of one caller, which has the machine to itself."""
-    taken = []
+def take_turns(call, number, barrier, clock):
+    """Return start, end and processor seconds of every turn: alone (only the first caller works), then together."""
+    found = []
     for _ in range(REPEATS):
-        started = time.perf_counter()
-        predict_all(model, parts)
-        taken.append(time.perf_counter() - started)
-    return min(taken)
+        for works in (number == 0, True):
+            barrier.wait(LIMIT_SECONDS)
+            started, cpu = time.perf_counter(), clock()
+            if works:
+                call()
+            found.append((started, time.perf_counter(), clock() - cpu))
+    return found
 
 
-def in_threads(model, parts, expected):
-    """Return the seconds that forty threads take together, and how many found other labels or failed."""
-    barrier, wrong = threading.Barrier(THREADS + 1), []
+def checked_call(model, parts, number, expected, wrong):
+    """Return a function that predicts all parts and notes where labels are others."""
 
-    def call(number):
-        barrier.wait()
+    def call():
         try:
             if not np.array_equal(predict_all(model, parts, number), expected):
                 wrong.append("other labels")
         except Exception as error:
             wrong.append(f"{type(error).__name__}: {error}"[:200])
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(THREADS)]
+    return call
+
+
+def in_threads(model, parts, expected):
+    """Return what every thread took, and what went wrong."""
+    barrier, wrong, turns = threading.Barrier(THREADS), [], {}
+
+    def work(number):
+        turns[number] = take_turns(
+            checked_call(model, parts, number, expected, wrong), number, barrier, time.process_time
+        )
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
     for thread in threads:
         thread.start()
-    barrier.wait()
-    started = time.perf_counter()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - started, wrong
+    return [turns[number] for number in range(THREADS)], wrong
 
 
-def serve(path, n_rows, number, barrier, results):
-    """Load the model, predict when all are ready, and send the labels; runs in a process of its own."""
-    parts = parts_of(n_rows)
-    model = coterie.load(path)
-    predict_all(model, parts)
-    barrier.wait()
-    labels = predict_all(model, parts, number)
-    results.put((number, time.perf_counter(), labels.tobytes()))
+def serve(path, expected, number, barrier, results):
+    """Load the model and take turns; runs in a process of its own."""
+    wrong, parts = [], parts_of(ROWS)
+    call = checked_call(coterie.load(path), parts, number, expected, wrong)
+    call()  # everything is compiled and in memory when the first turn begins
+    results.put((number, take_turns(call, number, barrier, time.process_time), wrong))
 
 
-def in_processes(path, n_rows, expected):
-    """Return the seconds that eight processes take together, and how many found other labels or failed."""
-    barrier, results = processes.Barrier(PROCESSES + 1), processes.Queue()
-    callers = [
-        processes.Process(target=serve, args=(path, n_rows, number, barrier, results)) for number in range(PROCESSES)
-    ]
+def in_processes(path, expected):
+    """Return what every process took, and what went wrong."""
+    barrier, results = processes.Barrier(PROCESSES), processes.Queue()
+    arguments = [(path, expected, number, barrier, results) for number in range(PROCESSES)]
+    callers = [processes.Process(target=serve, args=own) for own in arguments]
     for caller in callers:
         caller.start()
-    barrier.wait(600)
-    started = time.perf_counter()  # the same clock in all processes
-    found = [results.get(timeout=600) for _ in callers]
+    found = sorted(results.get(timeout=LIMIT_SECONDS) for _ in callers)
     for caller in callers:
         caller.join(60)
-    wrong = ["other labels" for *_, labels in found if labels != expected.tobytes()]
+    wrong = [one for *_, own in found for one in own]
     wrong += [f"exit code {caller.exitcode}" for caller in callers if caller.exitcode]
-    return max(ended for _, ended, _ in found) - started, wrong
+    return [turns for _, turns, _ in found], wrong
 
 
-def record(kind, callers, seconds, alone, wrong):
+def record(kind, turns, wrong, shared_clock):
+    """Return a line of results; a clock that callers share has the processor time of all of them."""
+    alone = [turns[0][2 * i] for i in range(REPEATS)]
+    together = [[own[2 * i + 1] for own in turns] for i in range(REPEATS)]
+    lasted = [max(end for _, end, _ in every) - min(start for start, _, _ in every) for every in together]
+    cpu = [max(c for *_, c in every) if shared_clock else sum(c for *_, c in every) for every in together]
+    ratios = [all_s / (end - start) for all_s, (start, end, _) in zip(lasted, alone, strict=True)]
+    work = [all_cpu / (len(turns) * one) for all_cpu, (*_, one) in zip(cpu, alone, strict=True)]
     return {
         "target": kind,
-        "callers": callers,
+        "callers": len(turns),
         "rows": ROWS,
-        "seconds": round(seconds, 3),
-        "seconds_alone": round(alone, 3),
-        "times_alone": round(seconds / alone, 2),
+        "seconds": round(float(np.median(lasted)), 3),
+        "seconds_alone": round(float(np.median([end - start for start, end, _ in alone])), 3),
+        "times_alone": round(float(np.median(ratios)), 2),
+        "ratios": [round(ratio, 2) for ratio in ratios],
+        "work_per_caller": round(float(np.median(work)), 2),
         "findings": wrong,
     }
 
@@ -127,11 +145,10 @@ def main():
         expected = predict_all(loaded, parts)
         if not np.array_equal(expected, model.labels_):
             raise AssertionError("A loaded model predicts other labels than the fit found.")
-        alone = seconds_alone(loaded, parts)
-        seconds, wrong = in_threads(loaded, parts, expected)
-        lines = [record("threads", THREADS, seconds, alone, wrong)]
-        seconds, wrong = in_processes(path, ROWS, expected)
-        lines.append(record("processes", PROCESSES, seconds, alone, wrong))
+        lines = [
+            record("threads", *in_threads(loaded, parts, expected), shared_clock=True),
+            record("processes", *in_processes(path, expected), shared_clock=False),
+        ]
     for line in lines:
         print(line)
         if not args.dry:

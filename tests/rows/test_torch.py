@@ -161,3 +161,10 @@ def test_too_little_memory_is_an_error_that_helps():
     del hog
     torch.cuda.empty_cache()
     assert len(GuidedCoTraining.as_published(3, random_state=0).fit(tensors).labels_) == 100_000
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (4, 1), (4, 3)])
+def test_rows_that_run_backwards_are_uploaded(shape):
+    """NumPy calls an array with one row contiguous whatever its strides are; torch refuses negative ones."""
+    rows = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    np.testing.assert_array_equal(np.asarray(upload(rows[::-1, ::-1], "cpu")), rows[::-1, ::-1])

@@ -7,7 +7,7 @@ import pytest
 
 from coterie import GuidedCoTraining
 from coterie.metrics import ari
-from coterie.views.sharing import RIDGE, shared_directions, whitener
+from coterie.views.sharing import RIDGE, shared_directions, standardised, whitener
 
 
 def hidden_clusters(n, k, columns, rng, *, length=3.0, nuisance=2.0):
@@ -72,3 +72,13 @@ def test_clusters_that_replicate_are_not_warned_of(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GuidedCoTraining(3, random_state=0).fit(centres[labels] + rng.standard_normal((500, 6)))
+
+
+@pytest.mark.parametrize("unit", [1e-42, 1e-300, 1e60])
+def test_columns_of_tiny_and_huge_units_are_standardised(rng, unit):
+    """The deviation, its inverse or the values themselves may have no float32; standardised values have."""
+    plain = rng.standard_normal((50, 3))
+    rows, columns = standardised(plain * [1, unit, 1])
+    np.testing.assert_allclose(rows, standardised(plain)[0], atol=1e-5)
+    assert rows.dtype == np.float32
+    assert np.isfinite(columns.scale).all()

@@ -92,6 +92,8 @@ def upload(array: np.ndarray, device: Any) -> Any:
     import torch
 
     device = torch.device(device)
+    if min(array.strides, default=0) < 0:  # torch refuses them, also where NumPy calls a lone row contiguous
+        array = array.copy()
     if not array.dtype.isnative:  # torch has native byte order only
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype in (np.uint16, np.uint32, np.uint64):  # torch has few operations for them

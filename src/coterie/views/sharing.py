@@ -79,7 +79,10 @@ def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
     moments = column_moments(rows)
     varies = moments.varies()
     columns = Columns(moments.mean, np.where(varies, 1 / np.where(varies, moments.std, 1.0), 0.0))
-    return columns(rows.astype(np.float32)), columns  # (s, d)
+    largest = max(np.abs(rows).max(initial=0), columns.scale.max(initial=0))
+    # Columns of tiny or huge units are standardised before they are rounded: they, or their scale, have no float32.
+    precision = np.float32 if largest < np.finfo(np.float32).max else np.float64
+    return columns(rows.astype(precision)).astype(np.float32), columns  # (s, d)
 
 
 def shared_directions(tables: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> list[np.ndarray] | None:
