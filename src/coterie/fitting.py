@@ -268,6 +268,8 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
+    if not candidates.may_have_islands(graphs.graph_map.preparations):
+        del rounds["islands"]
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
     return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng, settings.n_threads))

@@ -26,12 +26,13 @@ from coterie.method.seeding import draw_starts
 from coterie.method.selection import group_by_view, partition_agreement
 from coterie.rows import Rows
 from coterie.threads import in_order
+from coterie.views import Preparation
 
 # A later candidate is taken only if its agreement exceeds that of the best one before by this: other landmarks change
 # it as much. Where clusters are kept apart however small they are ("islands"), views agree a little better with wrong
 # ones too, so what they disagree on must fall to this share.
 CLEAR_LEAD = 0.005
-FEWER_ERRORS = 2 / 3
+FEWER_ERRORS = 0.65
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
@@ -93,6 +94,15 @@ class Candidate:
         if self.name == "islands":
             return 1 - self.agreement < FEWER_ERRORS * (1 - other.agreement)
         return self.agreement > other.agreement + CLEAR_LEAD
+
+
+def may_have_islands(preparations: Sequence[Preparation]) -> bool:
+    """Whether some view is more than words or links.
+
+    Texts with rare words in common, such as two versions of one, lie apart from all others in every view of words:
+    views agree on them as on nothing else, and they are not the clusters that anybody looks for.
+    """
+    return not all(preparation.kind.split(",")[0] in ("words", "graph") for preparation in preparations)
 
 
 def first_rounds(
