@@ -105,7 +105,10 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     values, vectors = _lapack.top_eigenpairs(matrix, count)
     if len(values) < count:
         values, vectors = np.linalg.eigh(matrix)
-    return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
+    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
+    if matrix.dtype == np.float32:  # those of close eigenvalues are orthogonal to a few 1e-5 only
+        vectors = np.linalg.qr(vectors)[0]
+    return values, vectors
 
 
 def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
