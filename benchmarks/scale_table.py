@@ -71,7 +71,7 @@ def task_seconds(records: Iterable[Mapping[str, Any]]) -> float:
 
 
 def scaling_check_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Return measured seconds of processors beside the model's, which has seen those of one worker alone."""
+    """Return measured seconds of processors beside the model's, whose rates are those of one worker alone."""
     lines = [line for line in records if line["part"] == "scaling"]
     costs = WorkerCosts.of(lines, task_seconds(records))
     rows = []
