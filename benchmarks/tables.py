@@ -76,8 +76,26 @@ def summarise(records: Iterable[Record], measure: str) -> dict[tuple[str, str], 
         settings = groups.setdefault((record["method"], record["data"]), {})
         key = settings_hash(record["settings"])
         seeds = settings.pop(key, {})
-        settings[key] = {**seeds, record["seed"]: float(record[measure])}  # last in order
+        settings[key] = {**seeds, record["seed"]: figure(record, measure)}  # last in order
     return {names: as_cell(list(list(settings.values())[-1].values())) for names, settings in groups.items()}
+
+
+def figure(record: Record, measure: str) -> float:
+    """Return a figure of a record; where a fit waited for the processor most of the time, seconds are those it had.
+
+    Examples
+    --------
+    >>> figure({"seconds": 60.0, "cpu_seconds": 8.0}, "seconds"), figure({"seconds": 60.0}, "seconds")
+    (8.0, 60.0)
+    """
+    if measure == "seconds" and waited(record):
+        return float(record["cpu_seconds"])
+    return float(record[measure])
+
+
+def waited(record: Record) -> bool:
+    """Return whether a fit had less than half a core: others used the machine."""
+    return "cpu_seconds" in record and record["seconds"] > 2 * record["cpu_seconds"]
 
 
 def as_cell(values: Sequence[float]) -> Cell:
@@ -136,7 +154,7 @@ def paper_table(records: Sequence[Record], measure: str) -> Table:
     header = ("method", *(DATA[data].title for data in columns))
     note = "" if measure == "seconds" or not whole else ", the paper's figure in brackets"
     caption = f"{measure}: mean ± deviation over seeds{note}"
-    return Table(caption, header, tuple(rows), notes_of(records, cells))
+    return Table(caption, header, tuple(rows), notes_of(records, cells, measure))
 
 
 def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
@@ -167,7 +185,7 @@ def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
         found = [mean_over(cells, method, names) for names in means.values()]
         rows.append((method, *shown, *("" if mean is None else f"{mean:.{digits}f}" for mean in found)))
     header = ("method", *(DATA[data].title for data in columns), *means)
-    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells))
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells, measure))
 
 
 def mean_over(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> float | None:
@@ -183,8 +201,8 @@ def refusals(records: Iterable[Record], cells: Mapping[tuple[str, str], Cell]) -
     return {names: reason for names, reason in found.items() if names not in cells}
 
 
-def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell]) -> tuple[str, ...]:
-    """Return what is said below a table: why there is a dash, and which figures are of rows in file order."""
+def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell], measure: str) -> tuple[str, ...]:
+    """Return what is said below a table: why there is a dash, which rows were in file order, which seconds differ."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for (method, data), reason in refusals(records, cells).items():
         reasons.setdefault(reason, {}).setdefault(DATA[data].title, []).append(method)
@@ -193,7 +211,12 @@ def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell]) -
         sets = [f"{title} ({', '.join(methods)})" for title, methods in found.items()]
         dashes.append(f"A dash, {reason}: {'; '.join(sets)}.")
     sorted_rows = in_file_order(records)
-    return (*dashes, *([f"Rows in file order, not shuffled: {sorted_rows}."] if sorted_rows else []))
+    busy = dict.fromkeys(r["method"] for r in filterfalse(failed, records) if measure == "seconds" and waited(r))
+    return (
+        *dashes,
+        *([f"Rows in file order, not shuffled: {sorted_rows}."] if sorted_rows else []),
+        *([f"Seconds of the processor, on a machine that others used: {'; '.join(busy)}."] if busy else []),
+    )
 
 
 def in_file_order(records: Iterable[Record]) -> str:
@@ -219,7 +242,7 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
             shown = [show_cell(cells.get((method, data + ending)), digits=digits) for ending in ("", *TROUBLES)]
             rows.append((f"{DATA[data].title}, {method}", *shown))
     header = ("data and method", "as it is", *TROUBLES.values())
-    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells))
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells, measure))
 
 
 def unequal_table(records: Sequence[Record], measure: str) -> Table:
@@ -236,7 +259,7 @@ def unequal_table(records: Sequence[Record], measure: str) -> Table:
         f"{measure}: mean over draws and seeds",
         ("data", *methods),
         tuple(rows),
-        notes_of(records, summarise(records, measure)),
+        notes_of(records, summarise(records, measure), measure),
     )
 
 

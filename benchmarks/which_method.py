@@ -106,34 +106,36 @@ def overview(records: Sequence[Mapping[str, Any]], suites: Sequence[Mapping[str,
     for name, facts in FACTS.items():
         cls = GuidedCoTraining if name == "GuidedCoTraining" else getattr(peers, name)
         known = "yes" if hasattr(cls, "predict") else "no"
-        figures = {**own_figures(name, records), **suite_figures(name, suites)}
+        own, more = own_runs(name, records), suite_runs(name, suites)
+        runs = {label: max(own.get(label, []), more.get(label, []), key=len) for label in {**own, **more}}
+        figures = {label: means(found) for label, found in runs.items()}
         for label, measured in (figures or {name: ("", "", "")}).items():
             cells = [f"`{label}`" if label == name else f"`{name}`, {label}", facts.cost, known, facts.missing]
             lines.append("| " + " | ".join([*cells, facts.good_at, *measured]) + " |")
     return "\n".join(lines)
 
 
-def own_figures(name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
-    """Return ACC, NMI and seconds of a method, or of each of its kinds, as they are written "Class, kind"."""
+def own_runs(name: str, records: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the runs of a method, or of each of its kinds, as they are written "Class, kind"."""
     kept = [r for r in records if r["data"] == "uci" and r["note"] in USUAL and not r.get("params")]
     found = {}
     for method in dict.fromkeys(r["method"] for r in kept):
         owner, _, kind = method.partition(", ")
         if owner == name:
-            found[kind or name] = means([r for r in kept if r["method"] == method])
+            found[kind or name] = [r for r in kept if r["method"] == method]
     return found
 
 
-def suite_figures(name: str, suites: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, str, str]]:
+def suite_runs(name: str, suites: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Return the same from the suites of the benchmarks: all views, all rows, in shuffled order."""
-    kept: dict[str, list[dict[str, Any]]] = {}
+    kept: dict[str, list[Mapping[str, Any]]] = {}
     for record in suites:
         settings = record["settings"]
         whole = settings.get("rows") is None and settings.get("view") is None and "failed" not in record
         if record["data"] == "uci" and whole and settings["estimator"] == name and settings.get("order") == "shuffled":
             label = settings.get("kind") or settings.get("scaling", name) if name in SEVERAL_KINDS else name
             kept.setdefault(label, []).append({"acc": record["ACC"], "nmi": record["NMI"], **record})
-    return {label: means(found) for label, found in kept.items()}
+    return kept
 
 
 def means(records: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:

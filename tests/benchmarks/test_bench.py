@@ -347,6 +347,14 @@ def test_methods_that_ran_on_small_sets_alone_have_a_mean_over_those():
     assert table.rows == (("RMSC", "0.700", "", "0.700", ""), ("Coterie", "0.600", "0.600", "0.600", "0.600"))
 
 
+def test_seconds_are_those_of_the_processor_where_the_machine_was_busy():
+    records = [record("a", seconds=60.0, cpu_seconds=8.0), record("b", seconds=9.0, cpu_seconds=8.0)]
+    table = leaderboard_table(records, "seconds")
+    assert [row[:2] for row in table.rows] == [("a", "8.00"), ("b", "9.00")]
+    assert table.notes == ("Seconds of the processor, on a machine that others used: a.",)
+    assert leaderboard_table(records, "NMI").notes == ()
+
+
 def test_noise_and_gaps_stand_beside_the_data_as_it_is():
     records = [record(data="digits", acc=0.9), record(data="digits_noise2", acc=0.8)]
     records.append(record("MVSC-B", "digits", acc=0.7))
