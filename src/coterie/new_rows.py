@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.metrics import adjusted_rand_score
 
 from coterie.arrays import to_host
 from coterie.lazy import import_extra
+from coterie.metrics import ari
 from coterie.model import Fitted
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class NewRowsMixin:
         fitted, views, plan = self._read(X)
         labels = to_host(fitted.predict(views, plan))  # (n,)
         by_view = to_host(fitted.view_labels(views, plan))  # (n, V)
-        scores = [adjusted_rand_score(labels[own >= 0], own[own >= 0]) for own in by_view.T if (own >= 0).any()]
+        scores = [ari(labels[own >= 0], own[own >= 0]) for own in by_view.T if (own >= 0).any()]
         return float(np.mean(scores)) if scores else float("nan")
 
     # -- containers -----------------------------------------------------------------------------------------------
