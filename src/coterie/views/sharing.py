@@ -78,8 +78,9 @@ def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
     rows = rows.toarray() if sparse.issparse(rows) else rows
     moments = column_moments(rows)
     varies = moments.varies()
-    columns = Columns(moments.mean, np.where(varies, 1 / np.where(varies, moments.std, 1.0), 0.0))
-    largest = max(np.abs(rows).max(initial=0), columns.scale.max(initial=0))
+    scale = np.where(varies, 1 / np.where(varies, moments.std, 1.0), 0.0)  # (d,)
+    columns = Columns(moments.mean, scale)
+    largest = max(np.abs(rows).max(initial=0), scale.max(initial=0))
     # Columns of tiny or huge units are standardised before they are rounded: they, or their scale, have no float32.
     precision = np.float32 if largest < np.finfo(np.float32).max else np.float64
     return columns(rows.astype(precision)).astype(np.float32), columns  # (s, d)
