@@ -23,9 +23,6 @@ CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # Rooms of the package, as the page on the method names their functions.
 ROOMS = sorted(path.stem for path in (ROOT / "src" / "coterie").iterdir() if path.suffix == ".py" or path.is_dir())
 
-# They have their place in the navigation already.
-BEING_WRITTEN = {"guides/cells", "guides/serving"}
-
 pytestmark = pytest.mark.skipif(not PAGES, reason="needs the sources of the manual")
 
 
@@ -90,8 +87,6 @@ def test_links_between_pages_lead_somewhere(page):
 def test_links_of_the_readme_lead_somewhere():
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(ROOT / "README.md")):
         path, _, anchor = target.partition("#")
-        if path.removeprefix("docs/").removesuffix(".md") in BEING_WRITTEN:
-            continue
         titles = re.findall(r"^#+ (.*)", (ROOT / path).read_text(), re.MULTILINE) if path.endswith(".md") else []
         assert (ROOT / path).is_file()
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
@@ -109,8 +104,8 @@ def test_the_lines_of_the_readme_run(tmp_path, monkeypatch):
 
 def test_every_page_is_in_the_table_of_contents():
     entries = listed_in(DOCS / "index.md")
-    names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"} | {"gallery/index"}
-    assert sorted(entry for entry in entries if entry not in BEING_WRITTEN) == sorted(names - BEING_WRITTEN)
+    names = {name_of(page) for page in PAGES} - {"index"} | {"gallery/index"}
+    assert sorted(entries) == sorted(names)
 
 
 def test_the_reference_has_a_page_for_all_that_is_public():
@@ -158,8 +153,6 @@ def test_python_in_pages_can_be_compiled_and_names_what_exists(page):
 
 @pytest.mark.parametrize("page", sorted((DOCS / "guides").glob("*.md")), ids=by_name)
 def test_a_guide_begins_with_a_question_and_ends_with_a_picture(page):
-    if f"guides/{page.stem}" in BEING_WRITTEN:
-        pytest.skip("is being written")
     _, question, *_, last = page.read_text(encoding="utf-8").strip().split("\n\n")
     assert re.fullmatch(r"\*[^*]+\?\*", question)
     assert last.endswith("```")
