@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -195,6 +196,15 @@ def test_a_page_is_photographed_where_there_is_a_browser(pictures, tmp_path, mon
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not pictures.Chromium().take(source, target, "part", "", 800, 500)
     assert not target.exists()
+
+
+def test_a_picture_whose_data_set_is_not_there_says_so(pictures, tmp_path):
+    (tmp_path / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(DOCS)!r})\nextensions = ['pictures']\n")
+    (tmp_path / "index.rst").write_text("Page\n====\n\n.. picture:: a.png\n   :alt: a\n   :needs: cells.npz\n")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "text", str(tmp_path), str(tmp_path / "out")]
+    done = subprocess.run(command, env=os.environ | {"COTERIE_DATA": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert pictures.NO_DATA.format("cells.npz") in (tmp_path / "out" / "index.txt").read_text().replace("\n", " ")
 
 
 # -- the gallery's scripts --------------------------------------------------------------------------------------------
