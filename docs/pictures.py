@@ -2,12 +2,14 @@
 
 ``{picture} map.png`` shows a file that the page's examples have saved, ``{picture} fit.html`` a page that they have
 written, as a browser shows it. The examples run once for each page, in a folder of their own, and what they print is
-compared as in the tests. Where there is no browser, or ``draw_pictures`` is 0, a line says so in the picture's place.
+compared as in the tests. Where there is no browser or no data set that the page ``:needs:``, or ``draw_pictures`` is 0,
+a line says so in the picture's place.
 """
 
 import contextlib
 import doctest
 import io
+import os
 import shutil
 import tempfile
 import warnings
@@ -22,6 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 FOLDER = "_pictures"  # in the sources of the manual
 NOT_DRAWN = "This picture is drawn when the whole manual is built."
+NO_DATA = "This picture is drawn where the folder that COTERIE_DATA names holds {}."
 NO_BROWSER = "This is a picture of a page; whoever built this manual had no Chromium to take it with."
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
 
@@ -102,6 +105,7 @@ class Picture(SphinxDirective):
     has_content = True
     option_spec: ClassVar = {
         "alt": directives.unchanged_required,
+        "needs": directives.unchanged_required,
         "part": directives.unchanged,
         "colour-by": directives.unchanged,
         "width": directives.positive_int,
@@ -115,6 +119,9 @@ class Picture(SphinxDirective):
             raise self.error(f"The picture of {file} needs :alt:, which says what there is to see.")
         if not self.config.draw_pictures:
             return [said(NOT_DRAWN)]
+        needed = self.options.get("needs")
+        if needed and not (Path(os.environ.get("COTERIE_DATA", "")) / needed).is_file():
+            return [said(NO_DATA.format(needed))]
         made = self.folder() / file
         if not made.is_file():
             raise self.error(f"The examples of this page write no {file}.")

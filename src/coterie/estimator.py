@@ -161,7 +161,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     view_names_ : tuple of str
         The views, in order.
     landmark_indices_ : ndarray of shape (p,)
-        Rows that are landmarks.
+        Rows that are landmarks, or the medoids of the groups whose means are.
     singular_values_ : dict of ndarray
         Top singular values of every graph, by view and scale, one more than is used, after the last round.
     consensus_singular_values_ : ndarray
