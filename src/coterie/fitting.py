@@ -43,7 +43,7 @@ from coterie.views import Shape, Views
 
 # Where clusters replicate less than STEADY, and views' neighbours predict them less than PREDICTED, the directions that
 # views share are tried; they are taken if their clusters replicate better by CLEARLY_STEADIER.
-STEADY = 0.85
+STEADY = 0.9
 PREDICTED = 0.6
 CLEARLY_STEADIER = 0.1
 
