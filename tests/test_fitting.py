@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.fitting import Choice, assign_rows, cut_graphs, draw_unguided, fit_views
+from coterie.fitting import Choice, assign_rows, cut_graphs, draw_unguided, fit_views, learn
 from coterie.joining import join, prepare_sample
 from coterie.placement import open_placement
 from coterie.progress import Progress, listening
@@ -179,7 +179,9 @@ def solved(graphs, settings, **changes):
     own = [graph.view for graph in graphs.graph_map.graphs]
     rounds = replace(settings.rounds, bases=("diffusion",), **changes).for_graphs(own, 3)["diffusion"]
     rng, sample = np.random.default_rng(0), draw_unguided(graphs, np.random.default_rng(1))
-    cut = cut_graphs(graphs, graphs.rows, Choice("diffusion", rounds), sample, 3, settings, rng, Progress(False))
+    choice = Choice("diffusion", rounds)
+    training = learn(graphs, graphs.rows, choice, Progress(False))
+    cut = cut_graphs(graphs, graphs.rows, choice, training, sample, settings, 3, rng)
     return cut, np.asarray(assign_rows(cut.rows, cut.centroids, settings).labels)
 
 

@@ -63,7 +63,7 @@ def test_half_of_the_rows_teach_what_all_do(rings, few_learned, monkeypatch):
     every = fit(rings.views, **settings)
     assert not np.array_equal(some.embedding_, every.embedding_)
     assert adjusted_rand_score(some.labels_, every.labels_) > 0.95
-    np.testing.assert_allclose(some.consensus_singular_values_[:5], every.consensus_singular_values_[:5], rtol=0.05)
+    np.testing.assert_allclose(some.consensus_singular_values_[:5], every.consensus_singular_values_[:5], rtol=0.08)
 
 
 def test_rows_that_are_learned_from_are_the_same_everywhere(rings, few_learned, tmp_path):

@@ -177,11 +177,13 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     with progress.stage("candidates"):
         learned = learned_rows(graphs, settings, rng)
         weighed = first_candidates(graphs, learned, sample, settings, clusters.k, rng)
-    if weighed:
-        with progress.stage("rounds"):
+    with progress.stage("rounds"):
+        if weighed:
             weighed = contest(graphs, learned, weighed, sample, settings, clusters.k, rng, progress)
-    choice = choose_basis(graphs, weighed, settings, clusters.k)
-    cut = cut_graphs(graphs, learned, choice, sample, settings, clusters.k, rng, progress)
+        choice = choose_basis(graphs, weighed, settings, clusters.k)
+        training = choice.trained or learn(graphs, learned, choice, progress, consume=True)
+    with progress.stage("centroids"):
+        cut = cut_graphs(graphs, learned, choice, training, sample, settings, clusters.k, rng)
     with progress.stage("assignment"):
         assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, settings)
     with progress.stage("explanation"):
@@ -315,36 +317,34 @@ def cut_graphs(
     graphs: Graphs,
     learned: Rows,
     choice: Choice,
+    training: CoTraining,
     sample: UnguidedSample,
     settings: Settings,
     k: int,
     rng: np.random.Generator,
-    progress: Progress,
 ) -> Cut:
-    """Merge and guide the graphs, and cut the embedding of the rows that were learned from into k clusters."""
-    with progress.stage("rounds"):
-        training = choice.trained or learn(graphs, learned, choice, progress, consume=True)
-    with progress.stage("centroids"):
-        row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
-        to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
-        rows = training.rows.replace(to_embedding)  # (b, c)
-        centroids = fit_centroids(
-            rows,
-            k,
-            method=settings.assign_labels,
-            n_init=settings.n_init,
-            rng=rng,
-            n_threads=settings.n_threads,
-            all_runs=settings.published,
-        )
-        if choice.candidate is None:
-            return Cut(choice, training, row_map, rows, centroids, float("nan"))
-        # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
-        known = rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block)  # (s, c)
-        centroids, agreement = candidates.better_centroids(
-            centroids, choice.candidate, sample.block, known, graphs.graph_map
-        )
-        return Cut(choice, training, row_map, rows, centroids, agreement)
+    """Cut the embedding of the rows that were learned from into k clusters; ``learned`` is left as it is."""
+    row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
+    to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
+    ours = training.rows is not learned  # guided rows are nobody else's
+    rows = training.rows.replace(to_embedding) if ours else training.rows.map(to_embedding)  # (b, c)
+    centroids = fit_centroids(
+        rows,
+        k,
+        method=settings.assign_labels,
+        n_init=settings.n_init,
+        rng=rng,
+        n_threads=settings.n_threads,
+        all_runs=settings.published,
+    )
+    if choice.candidate is None:
+        return Cut(choice, training, row_map, rows, centroids, float("nan"))
+    # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
+    known = rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block)  # (s, c)
+    centroids, agreement = candidates.better_centroids(
+        centroids, choice.candidate, sample.block, known, graphs.graph_map
+    )
+    return Cut(choice, training, row_map, rows, centroids, agreement)
 
 
 def learned_rows(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> Rows:

@@ -56,7 +56,7 @@ def test_noise_is_novel(fitted):
         for name, view in new.items()
     }
     found = model.novelty(noise)
-    assert (found > 0.95).mean() > 0.97
+    assert (found > 0.95).mean() > 0.95
     assert found.min() > 0.9
 
 

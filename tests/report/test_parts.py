@@ -12,6 +12,7 @@ from browsing import HOSTILE
 from coterie.report import write_report
 from coterie.report._colours import PALETTE, colour_of, shape_of
 from coterie.report._layout import flat_map
+from coterie.report._page import environment
 from coterie.report._pictures import encode_png, sheet, shrink
 from coterie.report._sample import draw_rows
 from coterie.report._text import DECEPTIVE, shown
@@ -121,5 +122,6 @@ def test_importing_loads_neither_jinja2_nor_matplotlib():
 
 def test_a_missing_template_engine_is_named(model, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment.cache_clear()  # an earlier report may have loaded it
     with pytest.raises(ImportError, match=re.escape("pip install coterie[report]")):
         write_report(model, tmp_path / "out.html")

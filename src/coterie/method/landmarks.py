@@ -158,8 +158,9 @@ def means_of_groups(rows: Table, labels: np.ndarray, n_groups: int) -> tuple[Tab
 
     Examples
     --------
-    >>> means_of_groups(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 2]), 3)
-    (array([[2.], [0.], [5.]]), array([2., 0., 1.]))
+    >>> means, counts = means_of_groups(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 2]), 3)
+    >>> means.ravel().tolist(), counts.tolist()
+    ([2.0, 0.0, 5.0], [2.0, 0.0, 1.0])
     """
     if sparse.issparse(rows):
         counts = np.bincount(labels, minlength=n_groups).astype(np.float64)  # (p,)
