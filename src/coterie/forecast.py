@@ -30,16 +30,17 @@ from coterie.views import Views
 from coterie.views.preparation import FITTED_NUMBERS, most_directions
 
 # The seconds of a stage on one thread are a constant, its products at the machine's rate times a factor, and its passes
-# likewise. Measured by benchmarks/scripts/forecast.py, least squares of the logarithms.
+# likewise. Measured by benchmarks/scripts/forecast.py, least squares of the logarithms, and halved: fits became faster
+# since, and took .24 to .55 of the forecast on three other shapes.
 COSTS: dict[str, tuple[float, float, float]] = {
-    "preparation": (0.01, 4.2, 64.0),
-    "landmarks": (0.0053, 0.57, 1.7),
-    "graphs": (0.038, 3.2, 0.43),
-    "n_clusters": (0.0087, 1.8, 0.37),
-    "rounds": (0.0098, 1.1, 1.3),
-    "assignment": (0.0053, 140.0, 0.2),
-    "pilot": (0.21, 15.0, 0.0),
-    "stability": (0.075, 0.0, 2.0),
+    "preparation": (0.005, 2.1, 32),
+    "landmarks": (0.00265, 0.285, 0.85),
+    "graphs": (0.019, 1.6, 0.215),
+    "n_clusters": (0.00435, 0.9, 0.185),
+    "rounds": (0.0049, 0.55, 0.65),
+    "assignment": (0.00265, 70, 0.1),
+    "pilot": (0.105, 7.5, 0.0),
+    "stability": (0.0375, 0.0, 1),
 }
 
 # The share of a fit's work that one thread does alone: a million rows x 448 took 15.5, 8.3, 4.8, 3.6 and 4.0 s on 1, 2,
