@@ -119,6 +119,14 @@ class Explanation:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """How far clusters can be believed."""
+
+    stability: float  # how far they replicate with other landmarks
+    agreement: float  # how well each view's neighbours predict them; nan where there was no choice
+
+
+@dataclass(frozen=True)
 class GraphFit:
     """What graphs lead to."""
 
@@ -129,6 +137,11 @@ class GraphFit:
     assignment: Assignment
     explanation: Explanation
     stability: Stability | None
+
+    @property
+    def evidence(self) -> Evidence:
+        """How far the clusters can be believed; nothing is known against those whose stability was not measured."""
+        return Evidence(1.0 if self.stability is None else self.stability.overall, self.cut.agreement)
 
 
 def fit_views(
@@ -159,7 +172,7 @@ def fit_views(
         with progress.stage("pilot"):
             sample = pilot(sample, settings, rng)
     tried = [fit_graphs(join(views, sample, settings, placement, rng, progress), settings, rng, progress)]
-    if not piloted and settings.may_share and is_doubtful(tried[0]):
+    if not piloted and settings.may_share and is_doubtful(tried[0].evidence):
         shared = share_directions(sample, settings, rng, progress)
         if shared is not None:
             tried.append(fit_graphs(join(views, shared, settings, placement, rng, progress), settings, rng, progress))
@@ -202,39 +215,39 @@ def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) 
 
     Where rows are many, it is found out beforehand, so that all rows are joined once.
     """
-    own = pilot_stability(sample, settings, rng)
-    if own >= STEADY:
+    own = pilot_evidence(sample, settings, rng)
+    if not is_doubtful(own):
         return sample
     shared = share_directions(sample, settings, rng, Progress(verbose=False))
-    if shared is None or pilot_stability(shared, settings, rng) <= own + CLEARLY_STEADIER:
+    if shared is None or pilot_evidence(shared, settings, rng).stability <= own.stability + CLEARLY_STEADIER:
         return sample
     return shared
 
 
-def pilot_stability(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> float:
-    """Return how far the clusters of the sample's rows replicate, by the first round alone."""
+def pilot_evidence(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Evidence:
+    """Return the evidence for the clusters of the sample's rows, by the first round alone."""
     with ExitStack() as stack:
         placement, progress = Placement(stack), Progress(verbose=False)
         graphs = join(sample.views, sample.alone(), settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
         weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)
-        if choice.candidate is None:  # one cluster
-            return 1.0
-        return measure_stability(
-            unguided, choice.candidate.labels, graphs, choice.candidate.view, choice.rounds, k, rng
-        ).overall
+        best = choice.candidate
+        if best is None:  # one cluster
+            return Evidence(1.0, 1.0)
+        stability = measure_stability(unguided, best.labels, graphs, best.view, choice.rounds, k, rng)
+        return Evidence(stability.overall, best.agreement)
 
 
-def is_doubtful(found: GraphFit) -> bool:
+def is_doubtful(found: Evidence) -> bool:
     """Whether clusters replicate so little, and views agree with them so little, that another way is worth a try."""
-    return found.stability is not None and found.stability.overall < STEADY and found.cut.agreement < PREDICTED
+    return found.stability < STEADY and found.agreement < PREDICTED
 
 
 def steadiest(tried: Sequence[GraphFit]) -> GraphFit:
     """Return the first fit, unless the clusters of the other replicate clearly better."""
-    stabilities = [0.0 if fit.stability is None else fit.stability.overall for fit in tried]
-    return tried[-1] if stabilities[-1] > stabilities[0] + CLEARLY_STEADIER else tried[0]
+    first, last = tried[0].evidence, tried[-1].evidence
+    return tried[-1] if last.stability > first.stability + CLEARLY_STEADIER else tried[0]
 
 
 # -- graphs -> clusters -------------------------------------------------------------------------------------------

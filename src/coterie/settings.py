@@ -41,9 +41,9 @@ SCALES = (
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
 
-# Where rows are fewer than the scale is made for, a landmark stands for ROWS_PER_LANDMARK rows, as long as there are
+# Where rows are fewer than the scale is made for, a landmark stands for FEWEST_ROWS rows, as long as there are
 # LEAST_LANDMARKS of them and LANDMARKS_PER_CLUSTER for each cluster: eigenvectors cost the cube of their number.
-ROWS_PER_LANDMARK = 3
+FEWEST_ROWS = 3
 LEAST_LANDMARKS = 600
 LANDMARKS_PER_CLUSTER = 10
 
@@ -297,7 +297,7 @@ def enough_landmarks(scale: Scale, n_rows: int, k: int) -> int:
     >>> [enough_landmarks(SCALES[0], n_rows, 10) for n_rows in (500, 2000, 10_000)]
     [600, 666, 1000]
     """
-    enough = max(LEAST_LANDMARKS, n_rows // ROWS_PER_LANDMARK, LANDMARKS_PER_CLUSTER * k)
+    enough = max(LEAST_LANDMARKS, n_rows // FEWEST_ROWS, LANDMARKS_PER_CLUSTER * k)
     return min(scale.n_landmarks, enough)
 
 

@@ -246,7 +246,7 @@ def test_clusters_that_do_not_replicate_are_warned_of(toy):
     assert 'id="chance"' not in render(steady)
 
 
-def test_islands_of_missing_views_are_named():
+def test_rows_that_lie_apart_for_lack_of_a_view_are_named():
     """Rows that lack the view which alone tells two halves apart end up beside each other."""
     rng = np.random.default_rng(0)
     half = np.repeat([0, 1], 300)
@@ -257,16 +257,16 @@ def test_islands_of_missing_views_are_named():
     views = {"left": left, "right": right}
     model = GuidedCoTraining(2, random_state=0).fit(views)
     found = describe(model, views)
-    (island,) = found["embedding"]["islands"]
-    assert (island["view"], island["lacking"]) == ("right", 0.5)
-    assert island["together"] > 0.95
+    (part,) = found["embedding"]["apart"]
+    assert (part["view"], part["lacking"]) == ("right", 0.5)
+    assert part["together"] > 0.95
     assert "lie apart from the others" in render(found)
     second = model.labels_[-1]
     assert found["clusters"][second]["lacking"] == [{"view": "right", "inside": 1.0, "outside": 0.0}]
     assert found["clusters"][1 - second]["lacking"] == []
     evenly = make_views(600, 3, missing=0.2, separation=7, random_state=0)
     found = describe(GuidedCoTraining(3, basis="diffusion", random_state=0).fit(evenly.views), evenly.views)
-    assert found["embedding"]["islands"] == []
+    assert found["embedding"]["apart"] == []
 
 
 def test_levels_of_the_tree(toy):

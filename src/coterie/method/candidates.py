@@ -4,8 +4,8 @@ A cut through a large cluster is seen by one view and not by the others; a small
 view's neighbourhoods. So each view's graphs, before any guiding, are asked to predict every row's cluster from the
 landmarks that it is joined to. The partition that all views predict best is taken. Labels never take part.
 
-Candidates share the search for neighbours and the graphs' eigenvectors: one more costs a sum over rows, a small
-eigenproblem and a k-means on a sample.
+Candidates share the search for neighbours and, in the first round, the graphs' eigenvectors: one more costs a sum over
+rows, a small eigenproblem and a k-means on a sample. Only where they lead to different clusters do all go on.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from coterie.kernels import kernels_of
 from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
 from coterie.method.graphs import Block, GraphMap
+from coterie.method.landmarks import means_of_groups
 from coterie.method.rowmap import Basis, unit_embedding
 from coterie.method.seeding import draw_starts
 from coterie.method.selection import group_by_view, partition_agreement
@@ -202,10 +203,10 @@ def best_look(
 def better_centroids(
     centroids: np.ndarray, candidate: Candidate, sample: Block, embedding: np.ndarray, graph_map: GraphMap
 ) -> tuple[np.ndarray, float]:
-    """Return the given centroids, or those that k-means ends at from the first round's clusters; and their agreement.
+    """Return the given centroids, or those that k-means ends at from the candidate's clusters; and their agreement.
 
-    k-means with the least inertia may cut a large cluster rather than keep a small one. From clusters that were right
-    before the rounds it stays with them, and the views tell which is better. ``sample`` are some rows' neighbours
+    k-means with the least inertia may cut a large cluster rather than keep a small one. From clusters that are right it
+    stays with them, and the views tell which is better. ``sample`` are some rows' neighbours
     before any guiding, and ``embedding`` (s x c) is that of the same rows after it.
     """
     bounds, graph_views = graph_map.bounds, [graph.view for graph in graph_map.graphs]
@@ -219,12 +220,8 @@ def better_centroids(
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
     """Return the mean of the rows of each label; where there are none, the given centroid."""
-    kernels = kernels_of(embedding)
-    sums, counts = kernels.zeros(default.shape, embedding), kernels.zeros((len(default),), embedding)
-    kernels.add_groups(embedding, like(labels, embedding, "int64"), sums, counts)
-    sums, counts = to_host((sums, counts))
-    means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], default)
-    return like(means, embedding)  # (k, c)
+    means, counts = means_of_groups(embedding, labels, len(default))
+    return like(np.where(counts[:, None] > 0, to_host(means), default), embedding)  # (k, c)
 
 
 def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -266,8 +266,5 @@ def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.
 
 def medoids_of_groups(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Return for every group the member nearest to its mean."""
-    kernels = kernels_of(rows)
-    sums, counts = kernels.zeros((n_groups, rows.shape[1]), rows), kernels.zeros((n_groups,), rows)
-    kernels.add_groups(rows, labels, sums, counts)
-    means = convert(sums / counts[:, None], precision_of(rows))  # (p, d)
-    return to_host(kernels.nearest_in_group(rows, labels, means, TIE))
+    means, _ = means_of_groups(rows, labels, n_groups)
+    return to_host(kernels_of(rows).nearest_in_group(rows, labels, means, TIE))

@@ -19,7 +19,7 @@ from coterie.threads import count_threads
 
 DISPUTED_ROWS = 24
 NEAR_ROWS = 10  # on the map, that are asked whether they lack the same view
-LEAST_MISSING = 0.02  # share of rows that must lack a view, or have it, before islands are looked for
+LEAST_MISSING = 0.02  # share of rows that must lack a view, or have it, before we ask whether those lie apart
 APART = 0.7  # 0: rows that lack a view lie anywhere; 1: among themselves alone
 
 
@@ -44,7 +44,7 @@ def describe_embedding(
         "opinions": None if sample.opinions is None else sample.opinions.tolist(),
         "columns": shown_columns,
         "derived": derived_columns(model, sample),
-        "islands": describe_islands(model, sample, spots),
+        "apart": describe_rows_apart(model, sample, spots),
         "pictures": describe_pictures(sample, looks, album),
     }
 
@@ -85,11 +85,11 @@ def describe_presence(model: Any, sample: Sample) -> dict[str, Any]:
     return describe_levels("views present", classes.names, classes.codes)
 
 
-def describe_islands(model: Any, sample: Sample, spots: np.ndarray) -> list[dict[str, Any]]:
+def describe_rows_apart(model: Any, sample: Sample, spots: np.ndarray) -> list[dict[str, Any]]:
     """Return the views whose absence is what sets rows apart on the map.
 
     Of the rows that lack a view, how many of their nearest rows on the map lack it too? Where that is far above the
-    share of all rows that lack it, they lie on islands of their own, which are no clusters of what the views say.
+    share of all rows that lack it, they lie apart, which makes no clusters of what the views say.
     """
     if sample.opinions is None or len(sample.rows) <= NEAR_ROWS or not (sample.opinions < 0).any():
         return []
