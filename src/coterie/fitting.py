@@ -42,10 +42,12 @@ from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
 # Where clusters replicate less than STEADY, and views' neighbours predict them less than PREDICTED, the directions that
-# views share are tried; they are taken if their clusters replicate better by CLEARLY_STEADIER.
+# views share are tried. They are taken if their clusters replicate better by CLEARLY_STEADIER, and if what views
+# disagree on falls to FEWER_ERRORS of it: in fewer columns clusters replicate better in any case.
 STEADY = 0.9
-PREDICTED = 0.6
+PREDICTED = 0.75
 CLEARLY_STEADIER = 0.1
+FEWER_ERRORS = 0.9
 
 # Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
 # is as sure there, and rounds would take most of the time.
@@ -78,12 +80,6 @@ class Choice:
     name: str  # the basis
     rounds: CoTrainingSettings
     candidate: Candidate | None = None  # where it was one of several
-
-    @property
-    def trained(self) -> CoTraining | None:
-        """The rounds, where they were run already, and no more than there shall be."""
-        training = None if self.candidate is None else self.candidate.training
-        return training if training is not None and len(training.history) == self.rounds.max_iter else None
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ def fit_views(
         shared = share_directions(sample, settings, rng, progress)
         if shared is not None:
             tried.append(fit_graphs(join(views, shared, settings, placement, rng, progress), settings, rng, progress))
-    found = steadiest(tried)
+    found = better_fit(tried)
     warn_of_oddities(found.assignment)
     warn_of_chance(found.stability)
     return make_fitted(views, found, candidate_records(tried, found), progress.finish())
@@ -194,7 +190,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
         if weighed:
             weighed = contest(graphs, learned, weighed, sample, settings, clusters.k, rng, progress)
         choice = choose_basis(graphs, weighed, settings, clusters.k)
-        training = choice.trained or learn(graphs, learned, choice, progress, consume=True)
+        training = run_rounds(graphs, learned, choice, progress)
     with progress.stage("centroids"):
         cut = cut_graphs(graphs, learned, choice, training, sample, settings, clusters.k, rng)
     with progress.stage("assignment"):
@@ -219,7 +215,7 @@ def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) 
     if not is_doubtful(own):
         return sample
     shared = share_directions(sample, settings, rng, Progress(verbose=False))
-    if shared is None or pilot_evidence(shared, settings, rng).stability <= own.stability + CLEARLY_STEADIER:
+    if shared is None or not is_clearly_better(pilot_evidence(shared, settings, rng), own):
         return sample
     return shared
 
@@ -244,10 +240,15 @@ def is_doubtful(found: Evidence) -> bool:
     return found.stability < STEADY and found.agreement < PREDICTED
 
 
-def steadiest(tried: Sequence[GraphFit]) -> GraphFit:
-    """Return the first fit, unless the clusters of the other replicate clearly better."""
-    first, last = tried[0].evidence, tried[-1].evidence
-    return tried[-1] if last.stability > first.stability + CLEARLY_STEADIER else tried[0]
+def is_clearly_better(found: Evidence, other: Evidence) -> bool:
+    """Whether clusters replicate better than others, and views agree better with them, by more than chance."""
+    fewer = 1 - found.agreement < FEWER_ERRORS * (1 - other.agreement)
+    return fewer and found.stability > other.stability + CLEARLY_STEADIER
+
+
+def better_fit(tried: Sequence[GraphFit]) -> GraphFit:
+    """Return the first fit, unless the last is clearly better."""
+    return tried[-1] if is_clearly_better(tried[-1].evidence, tried[0].evidence) else tried[0]
 
 
 # -- graphs -> clusters -------------------------------------------------------------------------------------------
@@ -308,9 +309,9 @@ def contest(
     found = []
     for own in weighed:
         if all_of_them or own is best:
-            training = learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress)
-            looks, bounds = settings.rounds.looks(own.name), graphs.graph_map.bounds
-            own = candidates.best_look(own, training, looks, sample.block, bounds, graph_views, k, rng)
+            numbers, bounds = settings.rounds.looks(own.name), graphs.graph_map.bounds
+            looks = candidates.Looks(own, numbers, sample.block, bounds, graph_views, k, rng)
+            own = looks.best(learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress, looks))
         found.append(own)
     return tuple(found)
 
@@ -366,7 +367,23 @@ def learned_rows(graphs: Graphs, settings: Settings, rng: np.random.Generator) -
     return sample_rows(graphs.rows, size, rng, settings.n_threads)
 
 
-def learn(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress, *, consume: bool = False) -> CoTraining:
+def run_rounds(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress) -> CoTraining:
+    """Return the rounds of a choice, from those that its candidate went through if it did; they may consume rows."""
+    training = None if choice.candidate is None else choice.candidate.training
+    if training is None:
+        return learn(graphs, learned, choice, progress, consume=True)
+    return training.until(choice.rounds.max_iter, learned, graphs.graph_map.bounds)
+
+
+def learn(
+    graphs: Graphs,
+    learned: Rows,
+    choice: Choice,
+    progress: Progress,
+    go_on: candidates.Looks | None = None,
+    *,
+    consume: bool = False,
+) -> CoTraining:
     """Run the rounds. Unless they are consumed, ``learned`` can be used again: by other settings of the rounds."""
 
     def report(number: int, line: Round) -> None:
@@ -379,6 +396,7 @@ def learn(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress, *, 
         choice.rounds,
         report,
         first_view=None if choice.candidate is None else choice.candidate.view,
+        go_on=go_on or (lambda guides, view: True),
         consume=consume,
     )
 

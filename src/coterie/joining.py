@@ -33,6 +33,7 @@ from coterie.method.landmarks import (
     sample_size,
 )
 from coterie.method.novelty import NoveltyScale, learn_novelty
+from coterie.method.sharing import shared_preparations
 from coterie.placement import Placement
 from coterie.progress import Progress, Stopwatch
 from coterie.rows import Rows
@@ -49,7 +50,6 @@ from coterie.views import (
     prepare,
     within_float_range,
 )
-from coterie.views.sharing import shared_preparations
 
 
 @dataclass(frozen=True)

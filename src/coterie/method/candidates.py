@@ -22,7 +22,7 @@ from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
 from coterie.method.graphs import Block, GraphMap
 from coterie.method.landmarks import means_of_groups
-from coterie.method.rowmap import Basis, unit_embedding
+from coterie.method.rowmap import Basis, Guide, unit_embedding
 from coterie.method.seeding import draw_starts
 from coterie.method.selection import group_by_view, partition_agreement
 from coterie.rows import Rows
@@ -161,25 +161,17 @@ def leave_doubt(candidates: Sequence[Candidate]) -> bool:
     return min(partition_agreement(first, other.labels) for other in candidates[1:]) < ALIKE
 
 
-def best_look(
-    first: Candidate,
-    training: CoTraining,
-    looks: Sequence[int],
-    sample: Block,
-    bounds: np.ndarray,
-    graph_views: Sequence[int],
-    n_clusters: int,
-    rng: np.random.Generator,
-) -> Candidate:
-    """Return the candidate after as many of its rounds as the views agree with most.
+class Looks:
+    """What the views say of a candidate's clusters after some of its rounds; told of every round by ``cotrain``.
+
+    Guiding helps until clusters are clear. So rounds end at a look where views agree no better than at the one before;
+    small clusters among large ones show late, so those of "islands" do not.
 
     Parameters
     ----------
     first : Candidate
         After its first round.
-    training : CoTraining
-        All of its rounds.
-    looks : sequence of int
+    numbers : sequence of int
         After how many rounds clusters are looked at.
     sample : Block
         The neighbours of some rows, before any guiding.
@@ -188,16 +180,45 @@ def best_look(
     n_clusters : int
     rng : numpy.random.Generator
     """
-    found = [replace(first, training=training)] if 1 in looks else []
-    unguided = sample
-    for number, basis in enumerate([*(guide.basis for guide in training.guides), training.view.basis], 1):
-        if number > 1 and (number in looks or number == len(training.history)):
-            labels = cut(sample, basis, bounds, *plan_cut(len(sample.indices), n_clusters, rng))
-            agreement = mean_agreement(unguided, bounds, graph_views, labels)
-            found.append(Candidate(first.name, number, agreement, to_host(labels), first.view, training))
-        if number <= len(training.guides):
-            sample = training.guides[number - 1](sample, bounds)
-    return max(found, key=lambda candidate: candidate.agreement)
+
+    def __init__(
+        self,
+        first: Candidate,
+        numbers: Sequence[int],
+        sample: Block,
+        bounds: np.ndarray,
+        graph_views: Sequence[int],
+        n_clusters: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.first, self.numbers, self.unguided, self.guided = first, numbers, sample, sample
+        self.bounds, self.graph_views, self.n_clusters, self.rng = bounds, graph_views, n_clusters, rng
+        self.found = [first] if 1 in numbers else []
+
+    def __call__(self, guides: Sequence[Guide], view: AugmentedView) -> bool:
+        """Look, if it is time to, and return whether another round is worth its time."""
+        number = len(guides) + 1
+        if number > 1:
+            self.guided = guides[-1](self.guided, self.bounds)
+        if number == 1 or number not in self.numbers:
+            return True
+        self.look(number, view)
+        patient = self.first.name == "islands" or len(self.found) == 1
+        return patient or self.found[-1].agreement > self.found[-2].agreement
+
+    def look(self, number: int, view: AugmentedView) -> None:
+        """Cut the sample into clusters and ask the views."""
+        plan = plan_cut(len(self.guided.indices), self.n_clusters, self.rng)
+        labels = cut(self.guided, view.basis, self.bounds, *plan)
+        agreement = mean_agreement(self.unguided, self.bounds, self.graph_views, labels)
+        self.found.append(replace(self.first, rounds=number, agreement=agreement, labels=to_host(labels)))
+
+    def best(self, training: CoTraining) -> Candidate:
+        """Return the candidate after as many of its rounds as the views agree with most."""
+        last = len(training.history)
+        if last not in [own.rounds for own in self.found]:  # nothing changed any more, between two looks
+            self.look(last, training.view)
+        return replace(max(self.found, key=lambda own: own.agreement), training=training)
 
 
 def better_centroids(

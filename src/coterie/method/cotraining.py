@@ -13,7 +13,7 @@ import numpy as np
 from coterie.arrays import convert, like, precision_of, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block
-from coterie.method.rowmap import Basis, Guide
+from coterie.method.rowmap import Basis, Guide, guide_all
 from coterie.method.spectra import (
     Consensus,
     Spectrum,
@@ -91,9 +91,26 @@ class CoTraining:
 
     rows: Rows  # the last round's blocks
     guides: tuple[Guide, ...]
-    first_view: AugmentedView  # before any guiding
-    view: AugmentedView  # of the last round
+    views: tuple[AugmentedView, ...]  # of every round
     history: tuple[Round, ...]
+
+    @property
+    def first_view(self) -> AugmentedView:
+        """The view before any guiding."""
+        return self.views[0]
+
+    @property
+    def view(self) -> AugmentedView:
+        """The view of the last round."""
+        return self.views[-1]
+
+    def until(self, n_rounds: int, rows: Rows, bounds: np.ndarray) -> CoTraining:
+        """Return the first rounds alone, given the ``rows`` that all began with."""
+        if n_rounds >= len(self.history):
+            return self
+        guides = self.guides[: n_rounds - 1]
+        guided = rows.map(partial(guide_all, guides=guides, bounds=bounds)) if guides else rows
+        return CoTraining(guided, guides, self.views[:n_rounds], self.history[:n_rounds])
 
 
 def cotrain(
@@ -104,29 +121,33 @@ def cotrain(
     report: Callable[[int, Round], None] = lambda number, line: None,
     *,
     first_view: AugmentedView | None = None,
+    go_on: Callable[[Sequence[Guide], AugmentedView], bool] = lambda guides, view: True,
     consume: bool = False,
 ) -> CoTraining:
     """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
 
     ``landmarks`` are the landmarks' own rows. They are guided beside the others, so that U* at the landmarks is known
-    here, wherever the rows live. ``first_view`` is the first round's, where it is known. With ``consume``, the blocks
-    of ``rows`` are freed as soon as they are guided: they cannot be used afterwards if there is more than one round.
+    here, wherever the rows live. ``first_view`` is the first round's, where it is known. ``go_on`` is told of
+    every round, and says whether there may be another. With ``consume``, the blocks of ``rows`` are freed as soon as
+    they are guided: they cannot be used afterwards if there is more than one round.
     """
     guides: list[Guide] = []
     history: list[Round] = []
-    before, view = None, first_view
+    views = [] if first_view is None else [first_view]
+    before = None
     while True:
         started = time.perf_counter()
-        if guides or view is None:
-            view = next_view(rows, landmarks, bounds, settings, view)
-        first_view = first_view or view
+        if guides or not views:
+            views.append(next_view(rows, landmarks, bounds, settings, views[-1] if views else None))
+        view = views[-1]
         anchors = to_host(view.basis(landmarks, bounds)).astype(np.float64)  # (p, k)
         must_be_finite("guide", anchors)
         change = relative_change(before, anchors)
         history.append(Round(change, view.consensus.held, time.perf_counter() - started))
         report(len(history), history[-1])
-        if len(history) == settings.max_iter or change <= settings.tol:
-            return CoTraining(rows, tuple(guides), first_view, view, tuple(history))
+        more = go_on(guides, view)
+        if not more or len(history) == settings.max_iter or change <= settings.tol:
+            return CoTraining(rows, tuple(guides), tuple(views), tuple(history))
         guide = Guide(view.basis, like(guide_anchors(anchors, settings.cosine), landmarks.weights))
         guided = partial(guide, bounds=bounds)
         rows = rows.replace(guided) if consume or guides else rows.map(guided)  # guided rows are our own

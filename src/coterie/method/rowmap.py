@@ -93,9 +93,14 @@ class RowMap:
 
 def follow(block: Block, guides: Sequence[Guide], basis: Basis, bounds: np.ndarray) -> np.ndarray:
     """Return the embedding of rows after rounds of guiding, as unit rows."""
+    return unit_embedding(guide_all(block, guides, bounds), basis, bounds)  # (b, k)
+
+
+def guide_all(block: Block, guides: Sequence[Guide], bounds: np.ndarray) -> Block:
+    """Return rows after rounds of guiding."""
     for guide in guides:
         block = guide(block, bounds)
-    return unit_embedding(block, basis, bounds)  # (b, k)
+    return block
 
 
 def columns_of(block: Block, bounds: np.ndarray, chosen: Sequence[int]) -> tuple[Block, np.ndarray]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
+from coterie.method.sharing import RIDGE, shared_directions, standardised, telling_directions, whitener
 from coterie.metrics import ari
-from coterie.views.sharing import RIDGE, shared_directions, standardised, whitener
 
 
 def hidden_clusters(n, k, columns, rng, *, length=3.0, nuisance=2.0):
@@ -38,15 +38,40 @@ def test_a_common_factor_is_the_only_shared_direction(rng):
     for d in (6, 9):
         noise = rng.standard_normal((4000, d)) @ rng.standard_normal((d, d))
         tables.append((noise + 3 * factor[:, None] * rng.standard_normal(d)).astype(np.float32))
-    found = shared_directions(tables, 5, rng)
-    assert [part.shape for part in found] == [(6, 1), (9, 1)]
-    for table, part in zip(tables, found, strict=True):
+    white = [table @ whitener(table) for table in tables]
+    found = shared_directions(white, 5, rng)
+    assert [part.shape for part in found] == [(table.shape[1], 1) for table in white]
+    for table, part in zip(white, found, strict=True):
         assert abs(np.corrcoef((table @ part)[:, 0], factor)[0, 1]) > 0.9
+
+
+def held_share(means, directions):
+    """The share of the squared length of means that lies in the span of directions."""
+    basis, _ = np.linalg.qr(directions)
+    return np.sum((means @ basis) ** 2) / np.sum(means**2)
+
+
+def test_the_span_of_centroids_holds_more_of_what_tells_clusters_apart(rng):
+    """With few rows for so many columns, second moments show the clusters' directions only roughly."""
+    k, n = 8, 6000
+    labels, white = rng.integers(k, size=n), []
+    for d in (250, 200):
+        centres = rng.standard_normal((k, d))
+        centres *= 3 / np.linalg.norm(centres, axis=1, keepdims=True)
+        table, _ = standardised(centres[labels] + rng.standard_normal((n, d)))
+        white.append(table @ whitener(table).astype(np.float32))
+    rough = shared_directions(white, 2 * k, rng)
+    for table, before, after in zip(white, rough, telling_directions(white, rough, k, rng), strict=True):
+        means = np.stack([table[labels == c].mean(axis=0) for c in range(k)])
+        means -= means.mean(axis=0)
+        assert after.shape == (table.shape[1], k - 1)
+        assert held_share(means, before) < 0.96
+        assert held_share(means, after) > 0.99
 
 
 def test_independent_views_share_nothing(rng):
     tables = [rng.standard_normal((3000, d)).astype(np.float32) for d in (8, 8, 8)]
-    assert shared_directions(tables, 5, rng) is None
+    assert shared_directions([table @ whitener(table) for table in tables], 5, rng) is None
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])

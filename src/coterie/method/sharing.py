@@ -3,6 +3,9 @@
 Noise of one view is independent of the others', whatever its covariance; a cluster is seen by several views at once. So
 canonical correlations between the views find the directions in which clusters differ, where the directions of largest
 variance may hold nothing but noise (Chaudhuri and others 2009; generalised to several views by MAXVAR).
+
+Second moments tell these directions roughly. The means of the clusters that are found in them tell them better, so
+k-means and the span of its centroids take turns: linear discriminant analysis without labels.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 
 from coterie.arrays import to_host
+from coterie.method.assignment import assign, best_centroids, fewer_runs
+from coterie.method.landmarks import means_of_groups
+from coterie.method.seeding import draw_starts
 from coterie.views.preparation import Columns, Preparation, Project, Step, apply_steps, column_moments, spread
 
 # Wider views would make large eigenproblems; and each column of a view needs rows to be told from chance.
@@ -32,6 +38,10 @@ MOST_DIRECTIONS = 200
 # varies by a few hundredths, and a direction that is shared by chance would make clusters that replicate.
 BEYOND_CHANCE = 1.2
 
+# How often k-means and the span of its centroids take turns, and its starts besides that of cluster-QR.
+TURNS = 2
+TURN_STARTS = 2
+
 
 def shared_preparations(
     blocks: Sequence[Any], preparations: Sequence[Preparation], n_clusters: int, rng: np.random.Generator
@@ -47,11 +57,15 @@ def shared_preparations(
     widths = [table.shape[1] for table, _ in tables]
     if len(tables) < 2 or sum(widths) > MOST_SHARED_COLUMNS or complete.sum() < ROWS_PER_COLUMN * max(widths):
         return None
-    directions = shared_directions([table for table, _ in tables], min(2 * n_clusters, MOST_DIRECTIONS), rng)
-    if directions is None:
+    whiteners = [whitener(table) for table, _ in tables]
+    white = [table @ own.astype(table.dtype) for (table, _), own in zip(tables, whiteners, strict=True)]  # each (s, w)
+    shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng)
+    if shared is None:
         return None
     found = []
-    for preparation, chain, (_, columns), part, own in zip(preparations, chains, tables, directions, rows, strict=True):
+    telling = telling_directions(white, shared, n_clusters, rng)
+    parts = [own @ part for own, part in zip(whiteners, telling, strict=True)]  # each (d, m)
+    for preparation, chain, (_, columns), part, own in zip(preparations, chains, tables, parts, rows, strict=True):
         steps = (*chain, columns, Project(part.astype(preparation.dtype)))
         plain = replace(preparation, steps=steps, factor=1.0, kind=f"{preparation.kind}, shared")
         found.append(replace(plain, factor=1.0 / spread(plain, own)))
@@ -86,23 +100,49 @@ def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
     return columns(rows.astype(precision)).astype(np.float32), columns  # (s, d)
 
 
-def shared_directions(tables: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> list[np.ndarray] | None:
-    """Return each view's part of the directions that views share beyond chance (d x m), or None.
+def shared_directions(white: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> list[np.ndarray] | None:
+    """Return each view's part of the directions that white views share beyond chance (w x m), or None.
 
-    With whitened views side by side, A, the eigenvalues of A^T A / n are 1 where views are independent, and up to the
-    number of views where they say the same. The largest one of rows that are permuted in every view is what chance
-    makes of as many rows and columns.
+    With the views side by side, A, the eigenvalues of A^T A / n are 1 where views are independent, and up to the number
+    of views where they say the same. The largest one of rows that are permuted in every view is what chance makes of as
+    many rows and columns.
     """
-    whiteners = [whitener(table) for table in tables]
-    white = [table @ own.astype(table.dtype) for table, own in zip(tables, whiteners, strict=True)]  # each (s, w)
     values, vectors = eigh(correlation(white))
     chance = eigh(correlation([table[rng.permutation(len(table))] for table in white]), eigvals_only=True)[-1]
     m = min(int((values > 1 + BEYOND_CHANCE * (chance - 1)).sum()), most)
     if m == 0:
         return None
     top = vectors[:, ::-1][:, :m]  # (sum of w, m)
-    parts = np.split(top, np.cumsum([table.shape[1] for table in white])[:-1])
-    return [own @ part for own, part in zip(whiteners, parts, strict=True)]
+    return np.split(top, np.cumsum([table.shape[1] for table in white])[:-1])
+
+
+def telling_directions(
+    white: Sequence[np.ndarray], directions: Sequence[np.ndarray], k: int, rng: np.random.Generator
+) -> Sequence[np.ndarray]:
+    """Return each view's directions in which clusters differ (w x k - 1), beginning at the given ones."""
+    for _ in range(TURNS if k > 1 else 0):
+        directions = centroid_spans(white, group_along(white, directions, k, rng), k)
+    return directions
+
+
+def group_along(
+    tables: Sequence[np.ndarray], directions: Sequence[np.ndarray], k: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the clusters that k-means finds along the given directions of every view."""
+    parts = [table @ own.astype(table.dtype) for table, own in zip(tables, directions, strict=True)]  # each (s, m)
+    rows = np.hstack(parts)
+    return assign(rows, best_centroids(rows, draw_starts(fewer_runs(TURN_STARTS, k), k, rng))).labels  # (s,)
+
+
+def centroid_spans(tables: Sequence[np.ndarray], labels: np.ndarray, k: int) -> list[np.ndarray]:
+    """Return the directions between the clusters' means in every view (w x k - 1), as long as the means are apart."""
+    found = []
+    for table in tables:
+        means, counts = means_of_groups(table, labels, k)
+        _, lengths, directions = svd(means * np.sqrt(counts / len(table))[:, None], full_matrices=False)
+        m = min(k - 1, MOST_DIRECTIONS)
+        found.append((directions[:m].T * lengths[:m]).astype(np.float64))  # (w, m)
+    return found
 
 
 def whitener(table: np.ndarray) -> np.ndarray:
