@@ -139,6 +139,14 @@ def test_rounds_stop_where_the_views_agree_most(rng):
     assert GuidedCoTraining(3, max_iter=3, tol=0, random_state=0).fit(views).n_iter_ == 3
 
 
+def test_clusters_that_hardly_touch_need_no_rounds(rng):
+    views, _ = blobs((300, 200, 100), (5, 4), rng, separation=20.0)
+    model = GuidedCoTraining(3, random_state=0).fit(views)
+    assert model.n_iter_ == 1
+    assert {line["rounds"] for line in model.candidates_} == {1}
+    assert GuidedCoTraining(3, random_state=0, max_iter=4).fit(views).n_iter_ == 4
+
+
 def test_words_alone_have_no_islands(rng):
     """Near-duplicates lie apart from all other texts in every view, and are not taken for clusters."""
     topics = rng.dirichlet(np.full(400, 0.05), size=(2, 3))

@@ -148,3 +148,30 @@ def test_graphs_that_are_the_same_agree(rng):
     view = first_round(rows_of(block), spectra, bounds, settings(n_components=4), "float64")
     np.testing.assert_allclose(pairwise_agreement(view), 1, atol=1e-9)
     np.testing.assert_allclose(graph_agreement(view), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rounds", [1, 2, 3])
+def test_the_first_rounds_of_many_are_those_that_there_would_have_been(rng, n_rounds):
+    block = random_block(rng)
+    landmarks = Block(block.indices[:P], block.weights[:P])
+    rows = rows_of(block)
+    many = cotrain(rows, landmarks, BOUNDS, settings(max_iter=4)).until(n_rounds, rows, BOUNDS)
+    few = cotrain(rows_of(block), landmarks, BOUNDS, settings(max_iter=n_rounds))
+    assert len(many.history) == len(many.views) == n_rounds
+    assert len(many.guides) == n_rounds - 1
+    np.testing.assert_array_equal(*(own.rows.take(np.arange(N)).weights for own in (many, few)))
+    np.testing.assert_array_equal(many.view.basis(landmarks, BOUNDS), few.view.basis(landmarks, BOUNDS))
+
+
+def test_rounds_end_where_somebody_has_seen_enough(rng):
+    block = random_block(rng)
+    landmarks = Block(block.indices[:P], block.weights[:P])
+    told = []
+
+    def go_on(guides, view):
+        told.append(len(guides))
+        return len(guides) < 1
+
+    training = cotrain(rows_of(block), landmarks, BOUNDS, settings(max_iter=9), go_on=go_on)
+    assert told == [0, 1]
+    assert len(training.history) == 2

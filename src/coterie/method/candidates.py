@@ -156,16 +156,19 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def leave_doubt(candidates: Sequence[Candidate]) -> bool:
-    """Whether candidates lead to clusters that differ from the first one's."""
+    """Whether candidates lead to clusters that differ from the first one's, and none to clusters that hardly touch."""
     first = candidates[0].labels
-    return min(partition_agreement(first, other.labels) for other in candidates[1:]) < ALIKE
+    return (
+        choose(candidates).agreement <= SEPARATE
+        and min(partition_agreement(first, other.labels) for other in candidates[1:]) < ALIKE
+    )
 
 
 class Looks:
     """What the views say of a candidate's clusters after some of its rounds; told of every round by ``cotrain``.
 
-    Guiding helps until clusters are clear. So rounds end at a look where views agree no better than at the one before;
-    small clusters among large ones show late, so those of "islands" do not.
+    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a look where views agree no
+    better than at the one before; small clusters among large ones show late, so those of "islands" go on.
 
     Parameters
     ----------
@@ -200,11 +203,13 @@ class Looks:
         number = len(guides) + 1
         if number > 1:
             self.guided = guides[-1](self.guided, self.bounds)
-        if number == 1 or number not in self.numbers:
+        if number not in self.numbers:
             return True
-        self.look(number, view)
-        patient = self.first.name == "islands" or len(self.found) == 1
-        return patient or self.found[-1].agreement > self.found[-2].agreement
+        if number > 1:
+            self.look(number, view)
+        last, before = self.found[-1], self.found[:-1]
+        improves = self.first.name == "islands" or not before or last.agreement > before[-1].agreement
+        return improves and last.agreement <= SEPARATE
 
     def look(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""
