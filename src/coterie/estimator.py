@@ -147,7 +147,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     embedding_ : ndarray of shape (n, n_components)
         Rows of the augmented view, each of length one; only with ``store_embedding``.
     confidence_ : ndarray of shape (n,)
-        How much nearer each row is to its own centroid than to the next: 0 on the border, 1 at the centroid.
+        How much nearer each row is to its own centroid than to the next: 0 on the border, 1 at the centroid; less for
+        rows far from all landmarks, as in ``confidence``.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row nearest to each centroid; -1 for a cluster that is empty.
     preparation_ : dict of str
