@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.forecast import Forecast, forecast, look_ahead
+from coterie.kernels import _numba  # noqa: F401  a fit needs it, and no stage's seconds shall hold its import
 from coterie.method.assignment import Prediction
 from coterie.model import Fitted, attributes_of_a_fit, table_columns
 from coterie.new_rows import NewRowsMixin

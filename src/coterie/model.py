@@ -14,8 +14,6 @@ from types import NoneType
 from typing import Any, Union, get_args, get_type_hints
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import array_namespace, like, to_host
 from coterie.method.assignment import Prediction, assign, shares_of_clusters
@@ -344,6 +342,8 @@ def without_none(hint: Any) -> Any:
 
 def fitted_of(estimator: Any) -> Fitted:
     """Return what an estimator's fit made; raise an error where there was none."""
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(estimator)
     return estimator._fitted
 
@@ -358,6 +358,9 @@ def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
         or isinstance(X, str | PathLike)
     ):
         return {}
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
     table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
     validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
     return {name.removesuffix("_"): value for name, value in vars(table).items()}
