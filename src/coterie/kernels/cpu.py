@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from itertools import accumulate, pairwise
 from types import ModuleType
 from typing import Any
@@ -64,6 +65,7 @@ def loops() -> ModuleType:
     return _plain if _plainly.get() else compiled_loops()
 
 
+@cache
 def compiled_loops() -> ModuleType:
     """Return the compiled loops; numba takes a while to import."""
     from coterie.kernels import _numba
