@@ -11,13 +11,15 @@ from benchmarks.tables import Table
 def serving_tables(records: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
     """Return the last measurement: the start of a process, and batches."""
     last = records[-1]
-    start, load = last["start"], last["load"][0]
+    start, fast, load = last["start"], last["start_predictor"], last["load"][0]
     what = {
-        "import of scikit-learn and numba": start["import_sklearn_numba"],
-        "import of coterie, and load": start["import_and_load"],
-        "the first row": start["first_row"],
+        "import of scikit-learn and numba": (start["import_sklearn_numba"], None),
+        "import of coterie, and load": (start["import_and_load"], fast["import_and_load"]),
+        "the first row": (start["first_row"], fast["first_row"]),
     }
-    starting = tuple((name, f"{seconds:.2f}") for name, seconds in what.items())
+    starting = tuple(
+        (name, *("" if seconds is None else f"{seconds:.2f}" for seconds in both)) for name, both in what.items()
+    )
     batches = tuple(
         (
             f"{line['batch']:,}",
@@ -31,6 +33,8 @@ def serving_tables(records: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
     header = ("rows a call", "median, ms", "99th percentile, ms", "rows a second", "rows a core's second")
     note = f"{last['views']} views, {last['columns']} columns, {last['machine']['cores']} cores, load {load}"
     return {
-        "serving_start": Table("A process that labels", ("step", "seconds of the cores"), starting),
+        "serving_start": Table(
+            "A process that labels", ("seconds of the cores", "coterie.load", "Predictor"), starting
+        ),
         "serving_batches": Table(f"Calls of predict: {note}", header, batches),
     }

@@ -182,7 +182,7 @@ def solved(graphs, settings, **changes):
     choice = Choice("diffusion", rounds)
     training = learn(graphs, graphs.rows, choice, Progress(False))
     cut = cut_graphs(graphs, graphs.rows, choice, training, sample, settings, 3, rng)
-    return cut, np.asarray(assign_rows(cut.rows, cut.centroids, settings).labels)
+    return cut, np.asarray(assign_rows(cut.rows, cut.centroids, graphs.familiarity, settings).labels)
 
 
 @pytest.mark.parametrize("place", ["memory", "disk", "torch"])
@@ -201,7 +201,8 @@ def test_graphs_are_there_after_they_were_solved(graphs_of, old, tmp_path, place
 def test_some_rows_alone_can_be_solved(graphs_of, old):
     graphs, settings = graphs_of(old)
     some = sample_rows(graphs.rows, 100, np.random.default_rng(1), n_threads=1)
-    _, few = solved(replace(graphs, rows=some), settings)
+    known = some.collect(lambda block: block.familiarity)
+    _, few = solved(replace(graphs, rows=some, familiarity=known), settings)
     _, every = solved(graphs, settings)
     assert few.shape == (100,)
     assert every.shape == (240,)

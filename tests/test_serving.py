@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import coterie
 from coterie import GuidedCoTraining, serving
 from coterie.datasets import make_views
-from coterie.serving import BatchPredictor
+from coterie.serving import BatchPredictor, Predictor
 
 N = 600
 
@@ -178,3 +179,66 @@ def test_ray_gives_the_labels_of_predict(ray, path, rows, expected, batch_format
     )
     found = labelled.to_pandas().set_index("id").loc[rows["id"]]
     np.testing.assert_array_equal(found["label"], expected["label"])
+
+
+# -- processes that start fast ------------------------------------------------------------------------------------
+
+A_FEW = """
+import sys
+import numpy as np
+from coterie.serving import Predictor
+
+for folder in sys.argv[1:]:
+    rows = dict(np.load(folder + "/rows.npz"))
+    predictor = Predictor(folder + "/model.coterie")
+    names = ("predict", "confidence", "novelty", "transform")
+    parts = [{name: view[start : start + 64] for name, view in rows.items()} for start in (0, 1, 64, 128, 192)]
+    parts.append({name: view[:1] for name, view in rows.items()})
+    found = {name: np.concatenate([getattr(predictor, name)(part) for part in parts]) for name in names}
+    np.savez(folder + "/found.npz", **found)
+print([name for name in ("sklearn", "numba", "pandas", "torch", "scipy.stats") if name in sys.modules])
+"""
+
+MODELS = {
+    "blobs": (dict(separation=2), {}),
+    "missing views": (dict(separation=3, missing=0.3), {"n_neighbors": (3, 12)}),
+    "float64, one view's neighbours": (dict(separation=2), {"dtype": "float64", "neighbors": "shared"}),
+    "as published": (dict(separation=3), {"basis": "subspace", "bandwidth": "median", "guide": "inner", "max_iter": 5}),
+    "many clusters": (dict(separation=2), {"n_clusters": 130, "n_landmarks": 300}),
+}
+
+
+def test_a_few_rows_need_neither_scikit_learn_nor_numba(tmp_path):
+    """In a process of its own: what compiled loops give, for random rows of models that take every path."""
+    expected = {}
+    for number, (data, settings) in enumerate(MODELS.values()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        views = {name: np.asarray(view) for name, view in make_views(900, 5, random_state=number, **data).views.items()}
+        given = {"n_clusters": 5, "n_landmarks": 150, "n_init": 2, "measure_stability": False, **settings}
+        model = GuidedCoTraining(**given, random_state=0).fit({name: view[:600] for name, view in views.items()})
+        coterie.save(model, folder / "model.coterie")
+        np.savez(folder / "rows.npz", **{name: view[500:756] for name, view in views.items()})
+        rows = np.concatenate([np.arange(64), np.arange(1, 65), np.arange(64, 256), [0]])
+        new = {name: view[500:756][rows] for name, view in views.items()}
+        names = ("predict", "confidence", "novelty", "transform")
+        expected[folder] = {name: getattr(model, name)(new) for name in names}
+    done = subprocess.run(
+        [sys.executable, "-c", A_FEW, *map(str, expected)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+    for folder, wanted in expected.items():
+        found = np.load(folder / "found.npz")
+        np.testing.assert_array_equal(found["predict"], wanted["predict"])
+        np.testing.assert_array_equal(found["novelty"], wanted["novelty"])
+        np.testing.assert_allclose(found["confidence"], wanted["confidence"], atol=1e-5)  # rounds amplify rounding
+        np.testing.assert_allclose(found["transform"], wanted["transform"], atol=1e-5)
+
+
+def test_a_predictor_is_the_loaded_model(path, rows, model):
+    predictor = Predictor(path)
+    assert predictor.fitted.has("view_names_")
+    for name in ("predict", "confidence", "novelty", "transform"):
+        np.testing.assert_array_equal(getattr(predictor, name)(rows), getattr(model, name)(rows))
+    with pytest.raises(coterie.ModelFileError, match="model"):
+        Predictor(__file__)

@@ -40,6 +40,22 @@ times["compiled"] = len(compiled)
 print(json.dumps(times))
 """
 
+PREDICTOR = """
+import json, sys, time
+import numpy as np
+
+one = {name: view[:1] for name, view in dict(np.load(sys.argv[1] + "/rows.npz")).items()}
+now = time.process_time
+times, started = {}, now()
+from coterie.serving import Predictor
+model = Predictor(sys.argv[1] + "/model.coterie")
+times["import_and_load"] = now() - started
+started = now()
+model.predict(one)
+times["first_row"] = now() - started
+print(json.dumps(times))
+"""
+
 BATCHES = """
 import json, sys, time
 import numpy as np
@@ -91,6 +107,7 @@ def main():
         np.savez(Path(folder) / "rows.npz", **views)
         run(START, folder)  # fills the cache of compiled code
         starts = [run(START, folder) for _ in range(3)]
+        predictors = [run(PREDICTOR, folder) for _ in range(3)]
         batches = run(BATCHES, folder, given.rows)
     record = {
         "data": "digits",
@@ -98,6 +115,7 @@ def main():
         "columns": sum(view.shape[1] for view in views.values()),
         "megabytes": size / 1e6,
         "start": min(starts, key=lambda times: sum(times.values())),
+        "start_predictor": min(predictors, key=lambda times: sum(times.values())),
         "batches": batches,
         "load": [round(load, 1) for load in os.getloadavg()],
         "machine": machine(),

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.forecast import Forecast, forecast, look_ahead
+from coterie.kernels import _numba  # noqa: F401  a fit needs it, and no stage's seconds shall hold its import
 from coterie.method.assignment import Prediction
 from coterie.model import Fitted, attributes_of_a_fit, table_columns
 from coterie.new_rows import NewRowsMixin
@@ -147,7 +148,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     embedding_ : ndarray of shape (n, n_components)
         Rows of the augmented view, each of length one; only with ``store_embedding``.
     confidence_ : ndarray of shape (n,)
-        How much nearer each row is to its own centroid than to the next: 0 on the border, 1 at the centroid.
+        How much nearer each row is to its own centroid than to the next: 0 on the border, 1 at the centroid; less for
+        rows far from all landmarks, as in ``confidence``.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row nearest to each centroid; -1 for a cluster that is empty.
     preparation_ : dict of str

@@ -194,7 +194,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     with progress.stage("centroids"):
         cut = cut_graphs(graphs, learned, choice, training, sample, settings, clusters.k, rng)
     with progress.stage("assignment"):
-        assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, settings)
+        assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, graphs.familiarity, settings)
     with progress.stage("explanation"):
         labels = assignment.rows.take(sample.numbers).labels
         explanation = explain_clusters(sample, labels, cut.row_map, clusters.k)
@@ -410,11 +410,14 @@ def embed(graphs: Graphs, learned: Rows, cut: Cut) -> Rows:
     return graphs.rows.replace(guided)  # (b, c)
 
 
-def assign_rows(rows: Rows, centroids: np.ndarray, settings: Settings) -> Assignment:
-    """Return the nearest centroid of every row; ``rows`` are blocks of the embedding."""
+def assign_rows(rows: Rows, centroids: np.ndarray, familiarity: Any, settings: Settings) -> Assignment:
+    """Return the nearest centroid of every row; ``rows`` are blocks of the embedding.
+
+    Confidence is less for rows far from all landmarks, by their ``familiarity`` (n,), as for new rows.
+    """
     found = rows.map(partial(assign, centroids=centroids))
     labels = found.collect(lambda part: part.labels)
-    confidence = found.collect(lambda part: part.confidence)
+    confidence = found.collect(lambda part: part.confidence) * familiarity  # (n,)
     census = merge_censuses(found.each(partial(count_clusters, n_clusters=len(centroids))))
     must_be_finite("assignment", centroids, census.confidence)
     n_zero = int(rows.sum(count_zero_rows, lambda: (np.zeros(1, dtype=np.int64),))[0][0])

@@ -32,7 +32,7 @@ from coterie.method.landmarks import (
     nearest_medoid,
     sample_size,
 )
-from coterie.method.novelty import NoveltyScale, learn_novelty
+from coterie.method.novelty import NoveltyScale, familiarity_of, learn_novelty
 from coterie.method.sharing import shared_preparations
 from coterie.placement import Placement
 from coterie.progress import Progress, Stopwatch
@@ -60,8 +60,9 @@ class Graphs:
     landmark_block: Block  # the landmarks' own neighbours
     graph_map: GraphMap
     landmarks: np.ndarray  # (p,) row numbers
-    shared: bool = False  # whether views were reduced to the directions that they share
-    novelty_scale: NoveltyScale | None = None  # what distances to landmarks are usual
+    shared: bool  # whether views were reduced to the directions that they share
+    novelty_scale: NoveltyScale | None  # what distances to landmarks are usual
+    familiarity: Any  # (n,) what the rows' confidence is multiplied by
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,10 @@ def join(
     with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks.numbers)} landmarks"):
         if views.device is not None:
             graph_map = graph_map.on(views.device)
-        rows = join_rows(views, graph_map, settings, placement, progress)
         scale = learn_novelty(graph_map, sample.views, landmarks.own)
-        return Graphs(rows, graph_map.connect_landmarks(), graph_map, landmarks.numbers, sample.shared, scale)
+        rows = join_rows(views, graph_map, scale, settings, placement, progress)
+        known = rows.collect(lambda block: block.familiarity)  # (n,)
+        return Graphs(rows, graph_map.connect_landmarks(), graph_map, landmarks.numbers, sample.shared, scale, known)
 
 
 def prepare_views(
@@ -231,11 +233,19 @@ def find_bandwidth(wanted: Any, preparation: Preparation, read: Callable[[], Any
     return max(float(wanted) * unit, np.finfo(float).tiny)  # 0 would be LOCAL
 
 
-def join_rows(views: Views, graph_map: GraphMap, settings: Settings, placement: Placement, progress: Progress) -> Rows:
-    """Return all rows' neighbours: the one pass over the raw rows."""
+def join_rows(
+    views: Views,
+    graph_map: GraphMap,
+    scale: NoveltyScale | None,
+    settings: Settings,
+    placement: Placement,
+    progress: Progress,
+) -> Rows:
+    """Return all rows' neighbours and familiarity: the one pass over the raw rows."""
     watch = Stopwatch()
     n_components = settings.rounds.n_components or settings.most_clusters
     kept_bytes = graph_map.row_bytes + graph_map.dtype.itemsize * n_components
-    joined = build_graphs(placement.raw_rows(views, settings.plan, kept_bytes), graph_map, watch)
+    raw = placement.raw_rows(views, settings.plan, kept_bytes)
+    joined = build_graphs(raw, graph_map, partial(familiarity_of, graph_map=graph_map, scale=scale), watch)
     progress.add("graphs", watch, settings.n_threads)
     return joined

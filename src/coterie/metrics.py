@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
-from scipy.special import entr
 
 __all__ = ["ari", "clustering_accuracy", "nmi", "purity", "scores"]
 
@@ -71,12 +69,16 @@ def scores(labels_true: ArrayLike, labels_pred: ArrayLike) -> dict[str, float]:
 
 def accuracy_of(table: np.ndarray) -> float:
     """Return :func:`clustering_accuracy` from how many rows of each class are in each cluster."""
+    from scipy.optimize import linear_sum_assignment  # slow to import, and prediction needs none of this
+
     matched = linear_sum_assignment(table, maximize=True)
     return float(table[matched].sum() / table.sum())
 
 
 def nmi_of(table: np.ndarray) -> float:
     """Return :func:`nmi` from how many rows of each class are in each cluster; 1 where there is one of either."""
+    from scipy.special import entr
+
     shares = table / table.sum()
     classes, clusters, both = (float(entr(part).sum()) for part in (shares.sum(axis=1), shares.sum(axis=0), shares))
     if classes + clusters == 0:

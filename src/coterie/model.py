@@ -14,13 +14,11 @@ from types import NoneType
 from typing import Any, Union, get_args, get_type_hints
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.arrays import array_namespace, like, to_host
 from coterie.method.assignment import Prediction, assign, shares_of_clusters
 from coterie.method.explanation import label_by_view, support_by_view
-from coterie.method.novelty import NoveltyScale
+from coterie.method.novelty import NoveltyScale, familiarity_of
 from coterie.method.rowmap import RowMap
 from coterie.method.selection import KSuggestion
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, raw_rows
@@ -277,15 +275,15 @@ def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: No
     """Return everything that is known of some rows."""
     graph_map = row_map.graph_map
     found = graph_map.search(block.views, block.first_row)
-    distances = graph_map.nearest_distances(found) if scale is not None else np.empty(0)  # before weights replace them
+    # Before weights replace the distances:
+    novelty = None
+    if scale is not None:
+        novelty = like(scale.novelty(graph_map.nearest_distances(found)), found.squares, np.float32)  # (b,)
+    familiarity = familiarity_of(found, graph_map, scale)  # (b,)
     embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
     part = assign(embedding, centroids)
-    labels, confidence = unless_lacking(part.labels, block), part.confidence
-    if scale is None:
-        return Prediction(block.first_row, labels, confidence, embedding)
-    # The embedding knows directions only: a row far from all landmarks has one too.
-    confidence = confidence * like(scale.familiarity(distances), confidence)
-    return Prediction(block.first_row, labels, confidence, embedding, like(scale.novelty(distances), confidence))
+    labels = unless_lacking(part.labels, block)
+    return Prediction(block.first_row, labels, part.confidence * familiarity, embedding, novelty)
 
 
 def unless_lacking(labels: Any, block: RawRows) -> Any:
@@ -344,6 +342,8 @@ def without_none(hint: Any) -> Any:
 
 def fitted_of(estimator: Any) -> Fitted:
     """Return what an estimator's fit made; raise an error where there was none."""
+    from sklearn.utils.validation import check_is_fitted
+
     check_is_fitted(estimator)
     return estimator._fitted
 
@@ -358,6 +358,9 @@ def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
         or isinstance(X, str | PathLike)
     ):
         return {}
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
     table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
     validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
     return {name.removesuffix("_"): value for name, value in vars(table).items()}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from coterie.arrays import device_of, to_host
 from coterie.jobs import identify_job
@@ -75,6 +74,8 @@ def placement_of(
     owner: str, parameters: Mapping[str, Any], views: Views
 ) -> Iterator[tuple[Placement, np.random.Generator]]:
     """Yield where the rows of an estimator's views are kept, and what everything is drawn from."""
+    from sklearn.utils import check_random_state
+
     work_dir, device = parameters["work_dir"], parameters["device"]
     limit = check_placement(owner, views, parameters["memory_limit"], work_dir, device)
     seed = int(check_random_state(parameters["random_state"]).randint(2**31))

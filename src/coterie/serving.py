@@ -1,8 +1,8 @@
-"""A model over batches of one flat table: Ray Data's ``map_batches``, Spark's ``mapInPandas`` and ``mapInArrow``."""
+"""Models at work: processes that start fast, Ray Data's ``map_batches``, Spark's ``mapInPandas`` and ``mapInArrow``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -11,22 +11,92 @@ from typing import Any
 import numpy as np
 
 from coterie.arrays import to_host
-from coterie.estimator import GuidedCoTraining
 from coterie.formats.columns import matching_names
-from coterie.model import fitted_of
-from coterie.placement import BlockPlan
-from coterie.saving import load
+from coterie.formats.container import naming_file, refuse_file
+from coterie.formats.encoding import conforms
+from coterie.kernels.cpu import few_rows
+from coterie.model import Fitted
+from coterie.model_file import read_model
+from coterie.placement import BlockPlan, as_given
 from coterie.threads import count_threads
-from coterie.views import Shape
+from coterie.views import Shape, Views
 from coterie.views.columns import in_short
 from coterie.views.frames import column_names, is_frame, listed_values
 
-__all__ = ["BatchPredictor"]
+__all__ = ["BatchPredictor", "Predictor"]
 
 RESULTS = {"label": "int", "confidence": "float", "novelty": "float"}  # and their types in Spark
 
-_MODELS: dict[tuple[str, int], GuidedCoTraining] = {}  # one for each file and its time, in every process
+_MODELS: dict[tuple[str, int], Predictor] = {}  # one for each file and its time, in every process
 _LOADING = Lock()
+
+
+class Predictor:
+    """Labels rows by a model's file; it is ready several times sooner than what ``coterie.load`` returns.
+
+    It is no estimator, so it does without scikit-learn, which takes longest to import; and without numba, as long as
+    every call has at most 64 rows and nothing else has imported it. Labels are those of the loaded model, and all else
+    is the same up to the last digits of a float32: without numba, sums are rounded otherwise.
+
+    Parameters
+    ----------
+    path : path
+        A file that :func:`coterie.save` or ``coterie fit --model`` wrote.
+    n_jobs : int, default=1
+        Threads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import coterie
+    >>> from coterie.datasets import make_views
+    >>> views = make_views(300, 3, random_state=0).views
+    >>> model = coterie.GuidedCoTraining(3, random_state=0).fit(views)
+    >>> predictor = Predictor(coterie.save(model, tempfile.mkdtemp() + "/model.coterie"))
+    >>> bool((predictor.predict(views) == model.labels_).all())
+    True
+    """
+
+    def __init__(self, path: str | PathLike[str], *, n_jobs: int = 1) -> None:
+        saved = read_model(path)
+        with naming_file(path):
+            self.device, self.id_column, self.block_size = parameters_of_rows(saved.parameters)
+        self.fitted = saved.fitted
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any) -> Any:
+        """Return the clusters of rows, -1 for rows that lack every view; X is as in ``GuidedCoTraining.predict``."""
+        return self._apply(Fitted.predict, X)  # (n,)
+
+    def confidence(self, X: Any) -> Any:
+        """Return how much nearer each row is to its own cluster than to the next."""
+        return self._apply(Fitted.confidence_of, X)  # (n,)
+
+    def novelty(self, X: Any) -> Any:
+        """Return how unlike all rows of the fit each row is, between 0 and 1."""
+        return self._apply(Fitted.novelty_of, X)  # (n,)
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows' embedding."""
+        return self._apply(Fitted.transform, X)  # (n, c)
+
+    def _apply(self, function: Callable[[Fitted, Views, BlockPlan], Any], X: Any) -> Any:
+        views, plan = (
+            self.fitted.read(X, self.device, self.id_column),
+            BlockPlan(self.block_size, count_threads(self.n_jobs)),
+        )
+        with few_rows(views.n_rows):
+            return as_given(function(self.fitted, views, plan), X)
+
+
+def parameters_of_rows(parameters: Mapping[str, Any]) -> tuple[str, str | int | None, int | None]:
+    """Return what new rows need of a file's parameters: the device, the column of ids, and the size of blocks."""
+    device, id_column, size = (parameters.get(name) for name in ("device", "id_column", "block_size"))
+    if not isinstance(device, str):
+        refuse_file("its device has no name")
+    if not conforms(id_column, str | int | None) or not conforms(size, int | None) or (size is not None and size < 1):
+        refuse_file("its parameters are not possible")
+    return device, id_column, size
 
 
 class BatchPredictor:
@@ -124,22 +194,22 @@ class BatchPredictor:
 
     def _label(self, batch: Any, columns: Sequence[str]) -> dict[str, np.ndarray]:
         model = shared_model(self.model)
-        fitted = fitted_of(model)
-        views = {name: take(batch, chosen) for name, chosen in self._columns_of_views(model, columns).items()}
-        if "novelty" in self.results and fitted.novelty_scale is None:
+        views = {name: take(batch, chosen) for name, chosen in self._columns_of_views(model.fitted, columns).items()}
+        if "novelty" in self.results and model.fitted.novelty_scale is None:
             raise ValueError(
                 f"{self.model} was written by an older version of Coterie, which knew no novelty. Fit again."
             )
-        plan = BlockPlan(model.block_size, count_threads(self.n_jobs))
-        parts = list(fitted.stream(fitted.read(views, model.device), plan))
+        rows, plan = model.fitted.read(views, model.device), BlockPlan(model.block_size, count_threads(self.n_jobs))
+        with few_rows(rows.n_rows):
+            parts = list(model.fitted.stream(rows, plan))
         names = {"label": "labels", "confidence": "confidence", "novelty": "novelty"}
         return {
             name: np.concatenate([to_host(getattr(part, names[name])) for part in parts]) for name in self.results
         }  # (b,) each
 
-    def _columns_of_views(self, model: GuidedCoTraining, columns: Sequence[str]) -> dict[str, list[str]]:
+    def _columns_of_views(self, fitted: Fitted, columns: Sequence[str]) -> dict[str, list[str]]:
         """Return which columns of a batch are each view; views of which a batch has none are left out."""
-        shapes = dict(zip(model.view_names_, fitted_of(model).shapes, strict=True))
+        shapes = dict(zip(fitted.view_names, fitted.shapes, strict=True))
         if self.views is None:
             return known_columns(shapes, columns, self.model)
         unknown = [name for name in self.views if name not in shapes]
@@ -180,14 +250,14 @@ def known_columns(shapes: Mapping[str, Shape], columns: Sequence[str], where: st
     return found
 
 
-def shared_model(path: str) -> GuidedCoTraining:
+def shared_model(path: str) -> Predictor:
     """Return the model of a file, loaded once in a process, and again when the file is another."""
     key = (path, Path(path).stat().st_mtime_ns)
     with _LOADING:
         if key not in _MODELS:
             for old in [known for known in _MODELS if known[0] == path]:
                 del _MODELS[old]
-            _MODELS[key] = load(path)
+            _MODELS[key] = Predictor(path)
         return _MODELS[key]
 
 

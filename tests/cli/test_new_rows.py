@@ -157,6 +157,26 @@ def test_text_columns_are_left_out_when_asked(folder, model, suffix):
     assert Path("a.csv").read_text() == Path("c.csv").read_text()
 
 
+@pytest.mark.filterwarnings("default:.*left out because they hold no numbers")
+def test_every_command_leaves_text_columns_out_when_asked(folder, model):
+    _, new = model
+    for name, view in new.items():
+        frame = pd.DataFrame(view).add_prefix("c").assign(person=[f"p{i}" for i in range(len(view))], note="some text")
+        frame.to_csv(f"{name}.csv", index=False)
+    files = ["pixels.csv", "hog.csv"]
+    asked = ["--id-column", "person", "--numeric-only"]
+    said = "pixels.csv: left out because they hold no numbers: note."
+    assert said in run("fit", *files, "-k", K, *asked, "--model", "n.coterie").output
+    assert said in run("report", "n.coterie", *files, "-o", "r.json").output  # the model remembers both
+    assert "p99" in Path("r.json").read_text()
+    for command in (["convert", *files, "out.h5"], ["compare", *files, "-k", K, "-m", "k-means, raw"]):
+        assert "'note'" in run(*command, "--id-column", "person", code=2).output
+        assert said in run(*command, *asked).output
+    kept = coterie.formats.open_views(["out.h5"])
+    np.testing.assert_allclose(kept["pixels"][:], new["pixels"], rtol=1e-6)
+    run("report", "n.coterie", *files, "-o", "again.json", *asked)
+
+
 @pytest.mark.filterwarnings("default:.*that the fit did not have")
 def test_columns_of_files_are_matched_by_name(folder, model):
     _, new = model

@@ -88,6 +88,35 @@ def test_rows_of_the_fit_are_as_they_were(fitted):
     np.testing.assert_array_equal(model.predict(old), model.labels_)
 
 
+@pytest.fixture(scope="module")
+def with_a_far_row():
+    """More rows than the scale is learned from, one of them far out in both views and not among those."""
+    X = [np.array(view) for view in make_views(3000, 3, n_columns=(4, 3), random_state=0).views.values()]
+    for view in X:
+        view[1502] += 1000
+    return X
+
+
+def as_dask(X):
+    da = pytest.importorskip("dask.array")
+    return [da.from_array(view, chunks=(1000, -1)) for view in X]
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk", "dask", "torch"])
+def test_far_rows_of_the_fit_are_as_unsure_as_new_ones(with_a_far_row, kind, tmp_path):
+    settings = {"disk": {"work_dir": tmp_path}, "torch": {"device": "torch"}}.get(kind, {})
+    if kind == "torch":
+        pytest.importorskip("torch")
+    X = as_dask(with_a_far_row) if kind == "dask" else with_a_far_row
+    light = {"landmarks": np.arange(0, 3000, 30), "n_init": 2, "measure_stability": False, "block_size": 700}
+    model = GuidedCoTraining(3, scaling="block", random_state=0, **light, **settings).fit(X)
+    found = np.asarray(model.confidence_)
+    np.testing.assert_array_equal(np.asarray(model.confidence(X)), found)
+    np.testing.assert_array_equal(model.confidence(with_a_far_row), found)
+    assert found[1502] < 0.1
+    assert np.median(found) > 0.5
+
+
 def test_it_is_in_the_file(fitted, tmp_path):
     model, _, new = fitted
     again = coterie.load(coterie.save(model, tmp_path / "model.coterie"))

@@ -79,6 +79,7 @@ def compare(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     config: opt.Config = None,
     seed: opt.Seed = 0,
     quiet: opt.Quiet = False,
@@ -103,7 +104,7 @@ def compare(
     """
     voice = Voice.of(ctx)
     order = check_sort(sort, target is not None)
-    opened = open_files(views, id_column, header)
+    opened = open_files(views, id_column, header, numeric_only)
     check_outputs([labels], [], opened.files.values())
     known = read_target(target, id_column, opened, header)
     chosen = choose_methods(list(opened.files), min(opened.n_rows, rows or opened.n_rows), method or [])

@@ -27,6 +27,7 @@ def convert(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     dense: Dense = False,
     quiet: opt.Quiet = False,
     json: opt.Json = False,
@@ -48,7 +49,7 @@ def convert(
     from coterie.formats import write_views
 
     voice = Voice.of(ctx)
-    opened = open_files(views, id_column, header)
+    opened = open_files(views, id_column, header, numeric_only)
     known = read_target(target, id_column, opened, header)
     check_outputs([], [out], opened.files.values())
     for name, table in opened.matched.items():

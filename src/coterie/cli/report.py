@@ -12,7 +12,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.fit import Images, check_report, parse_images
-from coterie.cli.predict import ModelArgument, view_names
+from coterie.cli.predict import ModelArgument, open_new_files, view_names
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import OpenedViews, check_outputs, match_files, read_column, read_columns, read_target
@@ -70,6 +70,7 @@ def report(
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
+    numeric_only: opt.NumericOnly = False,
     colour_by: opt.ColourBy = None,
     text: opt.Text = None,
     pictures: PictureFiles = None,
@@ -89,7 +90,8 @@ def report(
 ) -> None:
     """Write a page about a fit, from its model and its rows.
 
-    Pass the files of the fit. A file is the view whose name it has, or holds as a word.
+    Pass the files of the fit. A file is the view whose name it has, or holds as a word. The column of ids is that of
+    the fit unless another is named.
 
     Examples:
 
@@ -105,9 +107,7 @@ def report(
     with voice.bar("report"):
         voice.stage("opening files")
         with quick_imports():
-            from coterie.formats import open_views
-
-            files = open_views(list(views), id_column=id_column, header=header)
+            files = open_new_files(model, views, id_column, header, numeric_only)
             import_estimator()
             from coterie.saving import load
         estimator = load(model)
@@ -154,6 +154,8 @@ def report(
 
 def match_to_model(files: dict[str, FileTable], estimator: GuidedCoTraining) -> OpenedViews:
     """Return files as the views of a model, their rows matched and in the order of the fit."""
+    if not files:
+        raise ValueError("The files have no rows, so there is nothing to report. Pass the files of the fit.")
     names = view_names(list(files), estimator.view_names_)
     named = {names[given]: file for given, file in files.items()}
     return match_files({name: named[name] for name in estimator.view_names_ if name in named})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+LANES = 32  # columns that compiled loops add at once
+
 
 def is_tensor(array: Any) -> bool:
     """Whether an array is torch's; torch itself is not imported to find out."""

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import get_cython_function_address
 
 NAMES = {"f": "ssyevr", "d": "dsyevr"}
 N_ARGUMENTS = 21
@@ -20,6 +19,8 @@ N_ARGUMENTS = 21
 @cache
 def routine(kind: str) -> Any:
     """Return LAPACK's symmetric eigensolver for float32 ("f") or float64 ("d"), as SciPy was built with it."""
+    from numba.extending import get_cython_function_address
+
     address = get_cython_function_address("scipy.linalg.cython_lapack", NAMES[kind])
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * N_ARGUMENTS)(address)
 

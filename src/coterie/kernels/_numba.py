@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from coterie.kernels import LANES
 from coterie.kernels._compiling import compiled
-from coterie.kernels._vectors import LANES, WORD_BITS, add_rows, add_square_gaps, count_bits, first_bit, within
+from coterie.kernels._vectors import WORD_BITS, add_rows, add_square_gaps, count_bits, first_bit, within
 
 # Sums may be reordered for speed, but NaN and infinity keep their meaning.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}

@@ -13,8 +13,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from coterie.kernels import LANES
+
 WORD_BITS = 64  # values compared at once
-LANES = 32  # columns added at once
 
 SUM_FLAGS = ("contract", "reassoc")
 

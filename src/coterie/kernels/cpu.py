@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from itertools import accumulate, pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import _lapack, _numba
-from coterie.kernels._vectors import LANES
+from coterie.kernels import LANES, _lapack, _plain
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
 BATCHED = False
@@ -39,6 +43,34 @@ DENSE_NUMBERS = 25_000_000
 
 # Types that ``level`` converts on the way; others are converted first.
 LEVELLED = (np.uint8, np.float32, np.float64)
+
+# Rows that are worked on without compiled loops, where that was asked for and numba is not there yet.
+FEW_ROWS = 64
+
+_plainly: ContextVar[bool] = ContextVar("plainly", default=False)
+
+
+@contextmanager
+def few_rows(n_rows: int) -> Iterator[None]:
+    """Do without numba in this thread if rows are few and no module has imported it so far."""
+    token = _plainly.set(n_rows <= FEW_ROWS and "numba" not in sys.modules)
+    try:
+        yield
+    finally:
+        _plainly.reset(token)
+
+
+def loops() -> ModuleType:
+    """Return the loops that new rows go through: compiled ones, unless :func:`few_rows` are worked on."""
+    return _plain if _plainly.get() else compiled_loops()
+
+
+@cache
+def compiled_loops() -> ModuleType:
+    """Return the compiled loops; numba takes a while to import."""
+    from coterie.kernels import _numba
+
+    return _numba
 
 
 def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
@@ -114,7 +146,7 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
 def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
     """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
     found = np.empty(gram.shape, dtype=precision)
-    _numba.normalised_gram(gram, roots, np.zeros_like(roots) if constant is None else constant, found)
+    compiled_loops().normalised_gram(gram, roots, np.zeros_like(roots) if constant is None else constant, found)
     return found  # (p, p)
 
 
@@ -122,7 +154,7 @@ def extend_krylov(
     matrix: np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
-    return int(_numba.extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
+    return int(compiled_loops().extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
 
 
 def as_columns(rows: Any) -> Any:
@@ -148,14 +180,14 @@ def products(rows: Any, columns: Any, out: np.ndarray | None = None) -> np.ndarr
 
 def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> np.ndarray:
     """Turn products x.m into squared distances, in place."""
-    _numba.finish_distances(products, row_norms, landmark_norms)
+    loops().finish_distances(products, row_norms, landmark_norms)
     return products
 
 
 def impute_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
     """Return squared distances over all views, the missing ones imputed; see ``_numba.impute_distances``."""
     total = np.empty_like(distances[0])
-    _numba.impute_distances(distances, likeness, total)
+    loops().impute_distances(distances, likeness, total)
     return total  # (b, p)
 
 
@@ -166,7 +198,7 @@ def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndar
     """
     _, n, p = distances.shape
     indices, values = new_neighbours(n, sum(scales), p, distances)
-    _numba.smallest(np.ascontiguousarray(distances), np.array(scales), indices, values)
+    loops().smallest(np.ascontiguousarray(distances), np.array(scales), indices, values)
     stops = accumulate(scales)
     return [(indices[:, stop - q : stop], values[:, stop - q : stop]) for q, stop in zip(scales, stops, strict=True)]
 
@@ -182,17 +214,17 @@ def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float
 
     A bandwidth of 0 stands for the row's own; see ``_numba.gaussian_exponents``.
     """
-    _numba.gaussian_exponents(squares, bounds, np.array(bandwidths, dtype=np.float64))
+    loops().gaussian_exponents(squares, bounds, np.array(bandwidths, dtype=np.float64))
     with np.errstate(under="ignore"):
         np.exp(squares, out=squares)  # NumPy's works on several numbers at once
-    _numba.unit_sums(squares, bounds)
+    loops().unit_sums(squares, bounds)
     return squares
 
 
 def sort_neighbours(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort each graph's neighbours by landmark, as :func:`smallest` returns them, in place."""
     for start, stop in pairwise(bounds):
-        _numba.sort_neighbours(indices[:, start:stop], weights[:, start:stop])
+        compiled_loops().sort_neighbours(indices[:, start:stop], weights[:, start:stop])
     return indices, weights
 
 
@@ -209,7 +241,7 @@ def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
     check_landmark_numbers(indices, triangle_side(len(total)))
-    _numba.gram(indices, weights, total)
+    compiled_loops().gram(indices, weights, total)
 
 
 def triangle_side(size: int) -> int:
@@ -229,7 +261,7 @@ def finish_gram(total: np.ndarray) -> np.ndarray:
     """Return the whole symmetric matrix of sums."""
     p = triangle_side(len(total))
     whole = np.empty((p, p))
-    _numba.fill_symmetric(total, whole)
+    compiled_loops().fill_symmetric(total, whole)
     return whole  # (p, p)
 
 
@@ -239,7 +271,7 @@ def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases:
     stacked = np.empty((len(indices), n_graphs * r), dtype=bases.dtype)
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
     check_landmark_numbers(indices, bases.shape[1])
-    _numba.project(indices, weights, bounds, widened(bases), unit, stacked)
+    loops().project(indices, weights, bounds, widened(bases), unit, stacked)
     return stacked
 
 
@@ -251,14 +283,14 @@ def embed(
     indices, weights, wide = np.ascontiguousarray(indices), np.ascontiguousarray(weights), widened(bases)
     if rotation is None:
         rows = np.empty((len(indices), bases.shape[2]), dtype=bases.dtype)
-        _numba.embed(indices, weights, bounds, wide, rows)
+        loops().embed(indices, weights, bounds, wide, rows)
         return rows  # (b, k)
     flat = rotation.reshape(-1, rotation.shape[2])  # (G r, k)
     rows = np.empty((len(indices), flat.shape[1]), dtype=bases.dtype)
     for start in range(0, len(rows), CACHED_ROWS):  # the projections stay in the cache
         some = slice(start, start + CACHED_ROWS)
         stacked = np.empty((len(rows[some]), len(flat)), dtype=bases.dtype)
-        _numba.project(indices[some], weights[some], bounds, wide, True, stacked)
+        loops().project(indices[some], weights[some], bounds, wide, True, stacked)
         row_product(stacked, flat, rows[some])
     return rows  # (b, k)
 
@@ -294,20 +326,20 @@ def guide(
     guided = np.empty_like(weights)
     embedding = embed(indices, weights, bounds, bases, rotation)  # (b, k)
     check_landmark_numbers(indices, len(anchors))
-    _numba.guide(indices, weights, bounds, embedding, widened(anchors), guided)
+    loops().guide(indices, weights, bounds, embedding, widened(anchors), guided)
     return guided
 
 
 def known_graphs(weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return 1 where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     known = np.empty((len(weights), len(bounds) - 1), dtype=weights.dtype)
-    _numba.known_graphs(weights, bounds, known)
+    compiled_loops().known_graphs(weights, bounds, known)
     return known  # (b, G)
 
 
 def add_powers(rows: np.ndarray, squares: np.ndarray, fourths: np.ndarray) -> None:
     """Add sum_i e_i^2 and sum_i e_i^4 of every column."""
-    _numba.add_powers(rows, squares, fourths)
+    compiled_loops().add_powers(rows, squares, fourths)
 
 
 def add_outer(rows: np.ndarray, total: np.ndarray) -> None:
@@ -317,7 +349,7 @@ def add_outer(rows: np.ndarray, total: np.ndarray) -> None:
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
     """Divide every row by its length, in place; a row of zeros stays as it is."""
-    _numba.unit_rows(rows)
+    loops().unit_rows(rows)
     return rows
 
 
@@ -328,19 +360,19 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np
     embedding, centroids = np.ascontiguousarray(embedding), centroids.astype(embedding.dtype)
     if len(centroids) < ASSIGNED_BY_PRODUCTS:
         columns = widened(centroids.T)  # (d, width)
-        _numba.assign(embedding, columns, len(centroids), labels, nearest, second)
+        loops().assign(embedding, columns, len(centroids), labels, nearest, second)
         return labels, nearest, second
     norms = squared_norms(centroids)  # (k,)
     for start in range(0, len(embedding), CACHED_ROWS):
         some = slice(start, start + CACHED_ROWS)
         products = row_product(embedding[some], centroids.T)  # (b, k)
-        _numba.assign_from(products, embedding[some], centroids, norms, labels[some], nearest[some], second[some])
+        loops().assign_from(products, embedding[some], centroids, norms, labels[some], nearest[some], second[some])
     return labels, nearest, second
 
 
 def add_groups(rows: np.ndarray, labels: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
     """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
-    _numba.add_groups(rows, labels, sums, counts)
+    compiled_loops().add_groups(rows, labels, sums, counts)
 
 
 def nearest_centroids(rows: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -400,7 +432,7 @@ def _squares_to(rows: np.ndarray, norms: np.ndarray, numbers: Any) -> np.ndarray
 def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, slack: float) -> np.ndarray:
     """Return for every group the member nearest to its mean; see :func:`least_in_group`."""
     gaps = np.empty(len(rows))
-    _numba.distance_to_group(rows, labels, means, gaps)
+    compiled_loops().distance_to_group(rows, labels, means, gaps)
     return least_in_group(gaps, labels, len(means), slack)
 
 
@@ -440,5 +472,5 @@ def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype
     if rows.dtype not in LEVELLED or not rows.flags.c_contiguous:
         rows = rows.astype(center.dtype, order="C")
     found = np.empty(rows.shape, dtype=out)
-    _numba.level(rows, center, scale, found)
+    loops().level(rows, center, scale, found)
     return found

@@ -49,6 +49,10 @@ TILE_ROWS = 512
 # Numbers that are prepared at once: several tiles, because every call for a view has a fixed cost.
 PREPARED_NUMBERS = 2**22
 
+ROUNDED_DOWN = 1 - 1e-6  # of a squared limit, so that rounding takes no row beyond it to be within
+
+FAMILIARITY_BYTES = 4  # it is a float32, like confidence
+
 # The likeness of views is estimated from all pairs of this many landmarks.
 LIKENESS_LANDMARKS = 400
 
@@ -78,8 +82,8 @@ class Neighbours:
     indices: np.ndarray  # (b, Q) landmark numbers
     squares: np.ndarray  # (b, Q) squared distances
 
-    def part(self, rows: slice) -> Neighbours:
-        """Return those of some rows, as views of these arrays."""
+    def part(self, rows: slice | np.ndarray) -> Neighbours:
+        """Return those of some rows, as views of these arrays for a slice."""
         return Neighbours(self.indices[rows], self.squares[rows])
 
     def write(self, columns: slice, indices: np.ndarray, squares: np.ndarray) -> None:
@@ -114,6 +118,14 @@ class Block:
 
     indices: np.ndarray  # (b, Q) landmark numbers, ascending within each graph
     weights: np.ndarray  # (b, Q) summing to one within each graph, or zero where a row lacks the view
+
+
+@storable_block
+@dataclass(frozen=True)
+class JoinedBlock(Block):
+    """Some rows of the fit in the graphs, before any guiding."""
+
+    familiarity: np.ndarray  # (b,) 1 for rows as near to landmarks as others, less for rows far from all
 
 
 def host_block(block: Block, bounds: np.ndarray) -> Block:
@@ -152,9 +164,9 @@ class GraphMap:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row's neighbours."""
+        """Bytes of a row's neighbours and familiarity."""
         index = np.uint16 if self.n_landmarks <= 2**16 else np.uint32
-        return int(self.bounds[-1]) * (np.dtype(index).itemsize + self.dtype.itemsize)
+        return int(self.bounds[-1]) * (np.dtype(index).itemsize + self.dtype.itemsize) + FAMILIARITY_BYTES
 
     def view_name(self, view: int) -> str:
         """Return the name of a view, the concatenation included."""
@@ -240,9 +252,8 @@ class GraphMap:
         there where the views side by side have a graph.
         """
         columns = []
-        for v in [v for v in (*range(len(self.names)), CONCATENATION) if any(graph.view == v for graph in self.graphs)]:
-            scales = sorted((graph.n_neighbors, g) for g, graph in enumerate(self.graphs) if graph.view == v)
-            q, g = next((scale for scale in scales if scale[0] > 1), scales[-1])
+        for g in self.nearest_graphs:
+            q = self.graphs[g].n_neighbors
             indices, squares = to_host((found.indices[:, self._columns(g)], found.squares[:, self._columns(g)]))
             squares = squares.astype(np.float64)  # (b, q)
             if own is not None:
@@ -252,6 +263,28 @@ class GraphMap:
             chosen = squares[:, max(q - 2, 0)]  # (b,)
             columns.append(np.sqrt(np.where(np.isfinite(chosen) & (chosen >= 0), chosen, np.nan)))
         return np.column_stack(columns)  # (b, V) or (b, V + 1)
+
+    def any_beyond(self, found: Neighbours, limits: np.ndarray) -> np.ndarray:
+        """Return the numbers of rows with a neighbour farther than the limit of its view (V,): most often none.
+
+        Only such rows can be beyond it by :meth:`nearest_distances`, which takes longer.
+        """
+        beyond = np.zeros(len(found.squares), dtype=bool)  # (b,)
+        for g, limit in zip(self.nearest_graphs, limits, strict=False):
+            squares = found.squares[:, self._columns(g)]  # (b, q)
+            xp = array_namespace(squares)
+            beyond |= to_host(xp.any((squares > limit**2 * ROUNDED_DOWN) & xp.isfinite(squares), axis=1))
+        return np.flatnonzero(beyond)
+
+    @cached_property
+    def nearest_graphs(self) -> list[int]:
+        """The graph of each view, and of all side by side, at the smallest scale with more than one neighbour."""
+        found = []
+        for v in (*range(len(self.names)), CONCATENATION):
+            scales = sorted((graph.n_neighbors, g) for g, graph in enumerate(self.graphs) if graph.view == v)
+            if scales:
+                found.append(next((scale for scale in scales if scale[0] > 1), scales[-1])[1])
+        return found
 
     def _search_tile(
         self, prepared: Sequence[PreparedRows], watch: Stopwatch, scratch: Scratch, found: Neighbours
@@ -418,12 +451,20 @@ def median_distance(
     return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
 
 
-def build_graphs(rows: Rows, graph_map: GraphMap, watch: Stopwatch) -> Rows:
-    """Return the rows' neighbours for ranges of raw rows, each read when its turn comes."""
+def build_graphs(
+    rows: Rows, graph_map: GraphMap, familiarity: Callable[[Neighbours], np.ndarray], watch: Stopwatch
+) -> Rows:
+    """Return the rows' neighbours and familiarity for ranges of raw rows, each read when its turn comes."""
 
     def read(rows: RowRange) -> RawRows:
         raw = rows.read()
         check_any_view([view.present for view in raw.views], raw.first_row)
         return raw
 
-    return rows.map(lambda raw: graph_map.connect(raw.views, raw.first_row, watch), load=read)
+    def connect(raw: RawRows) -> JoinedBlock:
+        found = graph_map.search(raw.views, raw.first_row, watch)
+        familiar = familiarity(found)  # (b,), before weights replace the distances
+        block = graph_map.weigh(found, watch)
+        return JoinedBlock(block.indices, block.weights, familiar)
+
+    return rows.map(connect, load=read)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from coterie.arrays import to_host
-from coterie.method.graphs import GraphMap, OwnLandmarks
+from coterie.arrays import like, to_host
+from coterie.method.graphs import GraphMap, Neighbours, OwnLandmarks
 from coterie.views import Views
 
 # The scale is learned from at most this many rows, and kept as this many of their quantiles.
@@ -68,15 +69,33 @@ class NoveltyScale:
         unusual[:, n_views:] *= n_views
         return unusual
 
+    @property
+    def limits(self) -> np.ndarray:
+        """The distance in every view up to which rows are known."""
+        return SLACK * self.distances[: len(self.scores), -1]  # (V,)
+
     def familiarity(self, distances: np.ndarray) -> np.ndarray:
         """Return 1 for rows as near as those of the fit, and less the farther they are: the mean over their views."""
         n_views = len(self.scores)
-        limits, distances = SLACK * self.distances[:n_views, -1], distances[:, :n_views]  # (V,), (b, V)
+        limits, distances = self.limits, distances[:, :n_views]  # (V,), (b, V)
         present = ~np.isnan(distances)
         own = np.where(present, np.where(distances < self.floors[:n_views], 0.0, distances), 0.0)  # (b, V)
         ratio = np.where(own <= limits, 1.0, limits / np.where(own > 0, own, 1.0))
         count = present.sum(axis=1)  # (b,)
         return np.where(count > 0, np.where(present, ratio, 0.0).sum(axis=1) / np.maximum(count, 1), 1.0)  # (b,)
+
+
+def familiarity_of(found: Neighbours, graph_map: GraphMap, scale: NoveltyScale | None) -> Any:
+    """Return how familiar rows are by their neighbours: what confidence is multiplied by, in the fit and for new rows.
+
+    The embedding knows directions only: a row far from all landmarks has one too.
+    """
+    known = np.ones(len(found.squares), dtype=np.float32)  # (b,)
+    if scale is not None:
+        far = graph_map.any_beyond(found, scale.limits)
+        if len(far):
+            known[far] = scale.familiarity(graph_map.nearest_distances(found.part(far)))
+    return like(known, found.squares, np.float32)
 
 
 def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks) -> NoveltyScale | None:

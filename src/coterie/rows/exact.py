@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.kernels import _numba
+from coterie.kernels.cpu import compiled_loops
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class ExactSum:
         """Add an array of floats, or another sum."""
         into = self.units.ravel(), self.rest.ravel()  # both contiguous: no copies
         if isinstance(part, ExactSum):
-            _numba.add_sums(part.units.ravel(), part.rest.ravel(), *into)
+            compiled_loops().add_sums(part.units.ravel(), part.rest.ravel(), *into)
         else:
-            _numba.add_floats(np.ascontiguousarray(part, dtype=np.float64).ravel(), *into)
+            compiled_loops().add_floats(np.ascontiguousarray(part, dtype=np.float64).ravel(), *into)
 
     def value(self) -> np.ndarray:
         """Return the sum as floats."""

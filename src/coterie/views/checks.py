@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
@@ -60,6 +59,8 @@ def check_overlap(views: Views, n_clusters: int) -> None:
                 f"View {name!r} is known for {shared[v, v]} of {views.n_rows} rows, too few to find {n_clusters} "
                 "clusters in. Leave the view out, or add rows that have it."
             )
+    from scipy.sparse.csgraph import connected_components  # slow to import, and most views lack no rows
+
     n_groups, groups = connected_components(sparse.csr_array(shared >= needed))
     if n_groups > 1:
         apart = ", ".join(repr(name) for name, group in zip(views.names, groups, strict=True) if group == groups[0])
