@@ -15,7 +15,7 @@ from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
 from coterie.formats.stores import Lazy, Store
 
@@ -263,11 +263,6 @@ def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype
 # -- the reader -------------------------------------------------------------------------------------------------
 
 
-def list_tables(path: Path) -> tuple[str, ...]:
-    """Return no keys: the file is one table."""
-    return ()
-
-
 def arrow_file(path: Path) -> ParquetFile | ArrowFile:
     """Return the kind of file that a path ends in."""
     return ParquetFile(path) if path.suffix.lower() in PARQUET else ArrowFile(path)
@@ -275,7 +270,6 @@ def arrow_file(path: Path) -> ParquetFile | ArrowFile:
 
 def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
     file = arrow_file(path)
     schema = file.schema()
     names = list(schema.names)

@@ -15,7 +15,7 @@ from scipy import sparse
 from coterie.formats.checks import address, check_dtype, check_shape, listed
 from coterie.formats.errors import FormatError
 from coterie.formats.labels import Target, find_labels, is_label
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version
 from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio, unpack
 
@@ -171,8 +171,6 @@ def required(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> np.ndarr
 
 def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
-    if path.suffix.lower() == ".npy":
-        return ()
     found = members(path)
     if not found:
         raise FormatError(f"{path} holds no arrays. Write it again.")
@@ -189,7 +187,6 @@ def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
     key = request.key
     if path.suffix.lower() == ".npy":
-        refuse_key(path, key)
         return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
     found = members(path)
     where = address(path, key)

@@ -25,7 +25,7 @@ from coterie.formats.checks import check_shape, listed, text_array
 from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request
 from coterie.formats.segments import Cursors, SegmentStore
 from coterie.formats.stores import Lazy, Store
 from coterie.formats.unpacking import Content
@@ -237,14 +237,8 @@ def plain_suffix(path: Path) -> str:
 # -- the reader -------------------------------------------------------------------------------------------------
 
 
-def list_tables(path: Path) -> tuple[str, ...]:
-    """Return no keys: the file is one table."""
-    return ()
-
-
 def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
     file = look_at(path, request.header)
     id_name = find_id(file, request.id_column)
     hidden = [] if id_name is None else [file.names.index(id_name)]
