@@ -18,7 +18,6 @@ from scipy import sparse
 from coterie.formats import hdf5_text
 from coterie.formats.checks import address, check_dtype, check_shape, listed, text_array
 from coterie.formats.errors import FormatError, package
-from coterie.formats.hdf5_heaps import check_heaps
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
@@ -34,7 +33,7 @@ def open_root(path: Path) -> Any:
     """Open a file; h5py lets one thread read at a time, and zarr several."""
     if path.suffix.lower() in HDF5:
         h5py = package("h5py", "Reading HDF5")
-        check_heaps(path)
+        hdf5_text.check_heaps(path)
         return h5py.File(path, "r")
     return package("zarr", "Reading zarr").open(path, mode="r")
 
