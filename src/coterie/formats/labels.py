@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,12 @@ def is_label(name: str) -> bool:
     (True, False)
     """
     return name.rpartition("/")[2].lower().replace("_", "") in LABEL_NAMES
+
+
+def tables_among(keys: Collection[str], n_dimensions: Callable[[str], int]) -> tuple[str, ...]:
+    """Return the entries that are views: tables, or columns where there are none; labels only where all are labels."""
+    named = tuple(key for key in keys if not is_label(key))
+    return tuple(key for key in named if n_dimensions(key) > 1) or named or tuple(keys)
 
 
 def find_labels(path: Path, names: Sequence[str], key: str | None) -> str:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from coterie.formats.checks import address, check_dtype, check_shape, listed
 from coterie.formats.errors import FormatError
-from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.labels import Target, find_labels, tables_among
 from coterie.formats.registry import Request
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version
 from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio, unpack
@@ -178,9 +178,7 @@ def list_tables(path: Path) -> tuple[str, ...]:
         return tuple(view_numbers(path))
     if len(found) == 1 or set(found) >= SPARSE_KEYS:
         return ()
-    named = [key for key in found if not is_label(key)]
-    wide = tuple(key for key in named if len(member_header(path, key).shape) > 1)
-    return wide or tuple(named) or tuple(found)
+    return tables_among(found, lambda key: len(member_header(path, key).shape))
 
 
 def open_store(path: Path, request: Request) -> Store:

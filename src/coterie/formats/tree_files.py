@@ -18,7 +18,7 @@ from scipy import sparse
 from coterie.formats import hdf5_text
 from coterie.formats.checks import address, check_dtype, check_shape, listed, text_array
 from coterie.formats.errors import FormatError, package
-from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.labels import Target, find_labels, tables_among
 from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
 from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
@@ -291,9 +291,7 @@ def list_tables(path: Path) -> tuple[str, ...]:
         return ()
     if not found:
         raise FormatError(f"{path} holds no arrays. Write it again.")
-    named = [key for key in found if not is_label(key)]
-    wide = tuple(key for key in named if not is_array(found[key]) or len(found[key].shape) > 1)
-    return wide or tuple(named) or tuple(found)
+    return tables_among(found, lambda key: len(found[key].shape) if is_array(found[key]) else 2)
 
 
 def open_store(path: Path, request: Request) -> Store:
