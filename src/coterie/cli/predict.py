@@ -149,8 +149,8 @@ def open_new_files(
     are no files.
     """
     from coterie.formats import FormatError, open_views
-    from coterie.formats.container import read_container_header
     from coterie.formats.errors import NoRowsError
+    from coterie.storage.container import read_container_header
 
     notes = read_container_header(model, newest=NEWEST).content.get("notes", {})
     config = notes.get("config", {}) if isinstance(notes, dict) else {}
