@@ -32,11 +32,11 @@ from coterie.views import (
 from coterie.views.preparation import Columns, column_ends
 
 
+@dataclass(eq=False, repr=False)
 class Peer(ClusterMixin, BaseEstimator):
     """A method that clusters the rows it is given; with ``predict`` where its own steps place other rows too."""
 
-    n_clusters: int
-    random_state: Any
+    n_clusters: int = 8  # all other parameters are given by name
 
     def _check_ints(self, **lows: int) -> None:
         """Refuse parameters that are not whole numbers of at least the given ones."""

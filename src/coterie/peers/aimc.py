@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from coterie.kernels import cpu
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, side_by_side
 from coterie.peers._constraints import polar
+from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_real
 from coterie.views.preparation import Table, squared_norms
@@ -23,7 +24,7 @@ ROWS = 4096  # that are compared with all centres at once
 SAMPLE_ROWS = 10_000  # that starts are tried on
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class AIMC(Peer):
     """Fast multi-view clustering in an adaptively weighted integral space; nothing to tune.
 
@@ -33,24 +34,14 @@ class AIMC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_init : int, default=30
         Starts from k random rows; the best objective wins, and goes on with all rows where they are more
         than 10,000. As published, the start is the first k rows, and the answer leans on their order.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-5
-        The rounds end when the objective changes by less than this, relatively.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     view_weights_ : dict of float
         a_v of every view, over their sum.
     objective_ : list of float
@@ -80,8 +71,6 @@ class AIMC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 30
     max_iter: int = 50
     tol: float = 1e-5

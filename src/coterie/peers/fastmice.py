@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from coterie.peers._common import Peer
+from coterie.peers._docstrings import peer
 from coterie.peers._ensemble import Member, agree, cut_member, draw_sizes
 from coterie.peers._transfer import AnchorGraph, join_to_anchors
 from coterie.threads import count_threads, one_thread_per_block
@@ -19,7 +20,7 @@ from coterie.views.preparation import SCALINGS, Table
 LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class FastMICE(Peer):
     """Fast multi-view clustering via ensembles: random views, random columns, one consensus.
 
@@ -39,17 +40,10 @@ class FastMICE(Peer):
         Number of a member's anchors over all its views, p.
     n_neighbors : int, default=5
         Anchors that a row is joined to over all of a member's views, q.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     base_labels_ : ndarray of shape (n, n_members)
         Every member's clusters.
 
@@ -75,8 +69,6 @@ class FastMICE(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_members: int = 20
     scaling: str = "auto"
     n_landmarks: int = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.peers.coregularised import drawn_vectors, overlap
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real, refuse
@@ -26,7 +27,7 @@ class Consensus:
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MSCMO(Peer):
     """Multi-feature spectral clustering with minimax optimisation.
 
@@ -36,26 +37,14 @@ class MSCMO(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     weight : float, default=0.5
         Weight of the distance from the common vectors, lambda.
     gamma : float, default=0.5
         Exponent of the views' weights, between 0 and 1: near 0 views are weighted alike, near 1 the costliest one
         takes all.
-    max_iter : int, default=20
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The common vectors, rows of length one.
     view_weights_ : dict of float
@@ -63,8 +52,7 @@ class MSCMO(Peer):
     objective_ : list of float
         sum_v a_v^gamma c_v after each round, c_v the cost of view v. Vectors lower it and weights raise it, so that it
         need not fall.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -86,8 +74,6 @@ class MSCMO(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 0.5
     gamma: float = 0.5
     max_iter: int = 20

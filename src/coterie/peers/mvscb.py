@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from coterie.peers._bipartite import (
     find_bandwidth,
 )
 from coterie.peers._common import Peer, cut, prepared_table, side_by_side
+from coterie.peers._docstrings import peer
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_real
@@ -42,7 +43,7 @@ class Fusion:
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MVSCB(Peer):
     """Large-scale multi-view spectral clustering via bipartite graphs.
 
@@ -52,8 +53,6 @@ class MVSCB(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_landmarks : int, default=600
         Number of salient points, p; all rows where they are fewer.
     n_neighbors : int, default=8
@@ -65,29 +64,16 @@ class MVSCB(Peer):
         Means of a few passes of k-means, or random rows.
     bandwidth : "mean_squared", "median", "local" or number, default="mean_squared"
         Sigma of the Gaussian weights, as in :class:`coterie.peers.LSC`.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     landmark_labels_ : ndarray of shape (p,)
         Cluster of every salient point: they are cut together with the rows.
     view_weights_ : dict of float
         a_v of every view; they sum to one.
     objective_ : list of float
         sum_v a_v^r tr(F^T L^v F) after each round; it never rises.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -105,8 +91,6 @@ class MVSCB(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 600
     n_neighbors: int = 8
     r: float = 2.0
