@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.predict import ModelArgument, named_views, open_new_files
+from coterie.cli.predict import ModelArgument, load_for, named_views, open_new_files
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
 
@@ -53,10 +53,8 @@ def drift(
     with quick_imports():
         files = open_new_files(model, views, id_column, header, numeric_only)
         import_estimator()
+        estimator = load_for(model, device, jobs)
         from coterie.drift import measure_drift
-        from coterie.saving import load
-    estimator = load(model)
-    estimator.set_params(**{name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None})
     opened = named_views(files, estimator.view_names_, voice)
     with voice.bar(f"comparing {opened.n_rows:,} rows"):
         measured = measure_drift(estimator, opened.tables, tolerance=tolerance)

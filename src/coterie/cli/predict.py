@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
+    from coterie import GuidedCoTraining
     from coterie.formats import FileTable
     from coterie.method.assignment import Prediction
 
@@ -94,12 +95,7 @@ def predict(
     with quick_imports():
         files = open_new_files(model, views, id_column, header, numeric_only)
         import_estimator()
-        from coterie.saving import load
-    estimator = load(model)
-    if device is not None:
-        estimator.set_params(device=device)
-    if jobs is not None:
-        estimator.set_params(n_jobs=jobs)
+        estimator = load_for(model, device, jobs)
     opened = named_views(files, estimator.view_names_, voice)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
@@ -138,6 +134,14 @@ def predict(
         voice.result(found, lambda console: show(console, found))
     if not found["files"]:
         voice.note("Nothing was written. Add --labels new.csv.")
+
+
+def load_for(model: Path, device: str | None, jobs: int | None) -> GuidedCoTraining:
+    """Return a file's model, which runs where it is told to; None: where it was fitted."""
+    from coterie.saving import load
+
+    where = {name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None}
+    return load(model).set_params(**where)
 
 
 def open_new_files(

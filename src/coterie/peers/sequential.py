@@ -35,10 +35,8 @@ class Sequential(Peer):
 
     Parameters
     ----------
-    n_landmarks : int, default=800
-        Number of landmarks, p; all rows where they are fewer.
-    n_neighbors : int, default=8
-        Landmarks that a row is joined to, q.
+    n_landmarks, n_neighbors
+        As in :class:`coterie.peers.LSC`: p and q.
     landmarks : "kmeans" or "random", default="kmeans"
         Means of a few passes of k-means over the sample, or random rows.
     bandwidth : "median", "mean_squared", "local" or number, default="median"
