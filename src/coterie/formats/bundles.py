@@ -26,7 +26,7 @@ from scipy import sparse
 
 from coterie.files import written_whole
 from coterie.formats.errors import one_line
-from coterie.formats.numpy_files import member_header, members, read_names, required
+from coterie.formats.numpy_files import member, members, read_names, required
 from coterie.formats.stores import build_csr
 
 SUFFIX = ".npz"
@@ -65,7 +65,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 raise ValueError("it holds a single array")
             file.seek(0)
             for key in members(path):
-                member_header(path, key)
+                member(path, key)
             archive = np.load(file, allow_pickle=False)
             return {key: archive[key] for key in archive.files}
     except MemoryError:

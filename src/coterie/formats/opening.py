@@ -310,6 +310,7 @@ def stack_stores(stores: Sequence[Store], owner: str) -> Store:
         dtype=np.result_type(*[store.dtype for store in stores]),
         columns=first.columns,
         ids=None if first.ids is None else Lazy(joined_ids, tuple(stores)),
+        is_sparse=first.is_sparse,
         stores=tuple(stores),
         starts=np.concatenate([[0], np.cumsum(lengths)]),
     )

@@ -25,7 +25,7 @@ from coterie.formats.checks import check_shape, listed, text_array
 from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
-from coterie.formats.registry import Request
+from coterie.formats.registry import Request, suffix_of
 from coterie.formats.segments import Cursors, SegmentStore
 from coterie.formats.stores import Lazy, Store
 from coterie.formats.unpacking import Content
@@ -231,7 +231,7 @@ def count_rows(text: bytes, blank: bytes) -> int:
 
 def plain_suffix(path: Path) -> str:
     """Return the extension, without .gz."""
-    return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
+    return suffix_of(path).removesuffix(".gz")
 
 
 # -- the reader -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels, tables_among
 from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
-from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
+from coterie.formats.stores import ArrayStore, Lazy, Store, csr_parts_of, sparse_store
 from coterie.formats.unpacking import BOMB_BYTES, SPARSE_ROW_BYTES, check_ratio
 from coterie.formats.zarr_chunks import check_chunks
 
@@ -117,7 +117,7 @@ def node_store(path: Path, key: str, where: str, transposed: bool = False, **nam
     """Return a store of an array or a sparse matrix."""
     node = node_at(path, key)
     if not is_array(node):
-        return sparse_store(path, key, where, node, **names)
+        return group_store(path, key, where, node, **names)
     dtype = check_dtype(np.dtype(node.dtype), where)
     shape = check_shape(node.shape[::-1] if transposed else node.shape, where)
     check_stored(node, where)
@@ -165,25 +165,21 @@ def read_whole(node: Any, where: str) -> np.ndarray:
     return np.asarray(node[:])
 
 
-def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
+def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
     """Return a store of a sparse matrix; one that is stored by columns is read whole."""
     kind = sparse_kind(node)
     if kind is None:
         raise FormatError(f"{where} is a group, not an array (there: {listed(array_keys(node))}). Name one of these.")
     stated = attribute(node, "shape", attribute(node, "h5sparse_shape"))
     shape = check_shape([int(side) for side in stated], where)
-    lines = shape[0] if kind == "csr" else shape[1]
-    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
-    for values in (data, indices, indptr):
+    arrays = [part(node, name) for name in SPARSE_PARTS]
+    for values in arrays:
         check_stored(values, where)
+    _, indices, indptr = arrays
     check_ratio(SPARSE_ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
-    if indptr.shape != (lines + 1,) or data.shape != indices.shape:
-        raise FormatError(
-            f"{where} is not a sparse matrix of {shape[0]} x {shape[1]}: it has {indptr.shape[0]} pointers, "
-            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
-        )
-    parts: Lazy[Any] = Lazy(open_csr_parts if kind == "csr" else turned_parts, path, key, shape)
-    return CSRStore(where=where, shape=shape, dtype=check_dtype(np.dtype(data.dtype), where), parts=parts, **names)
+    is_csr = kind == "csr"
+    parts: Lazy[Any] = Lazy(open_csr_parts if is_csr else turned_parts, path, key, shape)
+    return sparse_store(where, shape, arrays, parts, is_csr, **names)
 
 
 def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
