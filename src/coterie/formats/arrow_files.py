@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,25 +172,19 @@ def arrow_types() -> Any:
 # -- values -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadBatches:
-    """A segment's number -> its rows as arrays."""
-
-    file: ParquetFile | ArrowFile
-    fields: tuple[Field, ...]
-    dtype: np.dtype
-
-    def __call__(self, segment: int) -> Iterator[np.ndarray]:
-        """Yield the rows of a segment."""
-        width = sum(field.width for field in self.fields)
-        names = [field.name for field in self.fields]
-        for batch in self.file.batches(segment, names, rows_per_block(width, self.dtype)):
-            out = np.empty((batch.num_rows, width), dtype=self.dtype)  # (b, d)
-            first = 0
-            for field in self.fields:
-                out[:, first : first + field.width] = values_of(batch.column(field.name), field, self.dtype)
-                first += field.width
-            yield out
+def read_batches(
+    file: ParquetFile | ArrowFile, fields: tuple[Field, ...], dtype: np.dtype, segment: int
+) -> Iterator[np.ndarray]:
+    """Yield the rows of a segment as arrays."""
+    names = [field.name for field in fields]
+    width = sum(field.width for field in fields)
+    for batch in file.batches(segment, names, rows_per_block(width, dtype)):
+        out = np.empty((batch.num_rows, width), dtype=dtype)  # (b, d)
+        first = 0
+        for field in fields:
+            out[:, first : first + field.width] = values_of(batch.column(field.name), field, dtype)
+            first += field.width
+        yield out
 
 
 def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
@@ -302,7 +297,7 @@ def open_store(path: Path, request: Request) -> Store:
         ids=ids,
         types=", ".join(f"{name} {schema.field(name).type}" for name in names),
         starts=starts,
-        cursors=Lazy(Cursors, ReadBatches(file, fields, dtype), starts, len(fields) * dtype.itemsize),
+        cursors=Lazy(Cursors, partial(read_batches, file, fields, dtype), starts, len(fields) * dtype.itemsize),
     )
 
 

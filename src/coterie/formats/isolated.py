@@ -62,18 +62,8 @@ def installed_memory() -> int:
 def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap.mmap:
     """Return what a module, run in a child process, wrote of a file; mapped from a temporary file.
 
-    Parameters
-    ----------
-    module : str
-        Whose ``main`` calls `run_child`.
-    path : Path
-    limits : Limits or None
-        None takes those of `Limits.for_file`.
-
-    Raises
-    ------
-    FormatError
-        If the child refuses the file, ends before it is done, or exceeds a limit.
+    The module's ``main`` calls `run_child`. A file that the child refuses, that ends it, or that exceeds a limit (None:
+    those of `Limits.for_file`) is a FormatError.
     """
     limits = limits or Limits.for_file(path)
     with tempfile.TemporaryFile(prefix="coterie-") as content, tempfile.TemporaryFile() as said:

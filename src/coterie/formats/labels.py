@@ -77,18 +77,7 @@ class Target:
     where: str = "The target"
 
     def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
-        """Return the labels of some rows: by id where both have ids, else by position.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows,) or None
-            The rows' ids.
-        n_rows : int
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Return the labels of ``n_rows`` rows: by id where both have ids, else by position."""
         if ids is None or self.ids is None:
             if len(self.labels) != n_rows:
                 raise FormatError(f"{self.where} has {len(self.labels)} labels for {n_rows} rows. Give both row ids.")

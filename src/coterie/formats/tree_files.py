@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +101,9 @@ def array_keys(root: Any) -> tuple[str, ...]:
 # -- stores -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadChunks:
-    """A segment's number -> its rows: chunks are unpacked once, and not for every block anew."""
-
-    store: ArrayStore
-    starts: np.ndarray
-
-    def __call__(self, segment: int) -> Iterator[np.ndarray]:
-        """Yield the rows of a segment."""
-        yield self.store.read(int(self.starts[segment]), int(self.starts[segment + 1]))
+def read_chunks(store: ArrayStore, starts: np.ndarray, segment: int) -> Iterator[np.ndarray]:
+    """Yield the rows of a segment: chunks are unpacked once, and not for every block anew."""
+    yield store.read(int(starts[segment]), int(starts[segment + 1]))
 
 
 def node_store(path: Path, key: str, where: str, transposed: bool = False, **names: Any) -> Store:
@@ -140,7 +133,7 @@ def chunked(store: ArrayStore, chunk_rows: int) -> Store:
         columns=store.columns,
         ids=store.ids,
         starts=starts,
-        cursors=Lazy(Cursors, ReadChunks(store, starts), starts, store.shape[1] * store.dtype.itemsize),
+        cursors=Lazy(Cursors, partial(read_chunks, store, starts), starts, store.shape[1] * store.dtype.itemsize),
     )
 
 
