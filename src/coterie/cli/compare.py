@@ -63,7 +63,8 @@ K = Annotated[
     ),
 ]
 Rows = Annotated[
-    int | None, typer.Option("--rows", min=2, help="Compare on so many rows, drawn evenly.", rich_help_panel=opt.METHOD)
+    int | None,
+    typer.Option("--rows", min=2, help="The number of rows to compare on, drawn evenly.", rich_help_panel=opt.METHOD),
 ]
 
 
@@ -246,7 +247,7 @@ def all_methods(views: list[str]) -> list[Method]:
 
 
 def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Method]:
-    """Return the methods that were asked for; where none was, or all, those that bear so many rows."""
+    """Return the methods that were asked for; where none was, or all, those that can be run on the number of rows."""
     methods = all_methods(views)
     if asked and asked != [ALL]:
         return [find_method(name, methods) for name in asked]

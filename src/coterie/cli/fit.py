@@ -43,7 +43,11 @@ ReportFile = Annotated[
 ]
 Embedding = Annotated[
     Path | None,
-    typer.Option("--embedding", help="Write each row's place in the augmented view.", rich_help_panel=opt.FILES),
+    typer.Option(
+        "--embedding",
+        help="Write each row's embedding, its coordinates in the augmented view.",
+        rich_help_panel=opt.FILES,
+    ),
 ]
 Confidence = Annotated[
     bool, typer.Option("--confidence", help="Write how sure each label is, beside it.", rich_help_panel=opt.FILES)

@@ -1,4 +1,4 @@
-"""A look at where an HDF5 file keeps its text, before the library follows it there.
+"""Checks of where an HDF5 file keeps its text, before the library follows it there.
 
 Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the offset of
 a heap, and the number of an object in it. Two things end badly in the library:

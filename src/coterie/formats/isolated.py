@@ -5,11 +5,11 @@ name, and ends with 0; or it writes one line to standard error that says what is
 `REFUSED`. Nothing is pickled on the way.
 
 MATLAB's files before version 7.3 are read so: they have to be read whole in any case. For parquet, HDF5 and zarr, a
-child that tries a file first was measured in the place of our own looks at it (``parquet_footer``, ``hdf5_text``,
-``zarr_chunks``; benchmarks/scripts/fuzz.py, ``--checks probe`` and ``whole``). One that reads names and
-first rows is not enough: what it leaves out is read later, and labels of damaged AnnData in zarr then asked for
-gigabytes. One that reads all there is would have every row of every file read twice, by two processes that each import
-the library. Our looks read footers, headers and references to text, and no rows.
+child that tries a file first was measured instead of our own checks (``parquet_footer``, ``hdf5_text``,
+``zarr_chunks``; benchmarks/scripts/fuzz.py, ``--checks probe`` and ``whole``). One that reads names and first rows is
+not enough: what it leaves out is read later, and labels of damaged AnnData in zarr then asked for gigabytes. One that
+reads all there is would have every row of every file read twice, by two processes that each import the library. Our
+checks read footers, headers and references to text, and no rows.
 """
 
 from __future__ import annotations

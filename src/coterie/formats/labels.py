@@ -83,14 +83,14 @@ class Target:
                 raise FormatError(f"{self.where} has {len(self.labels)} labels for {n_rows} rows. Give both row ids.")
             return self.labels
         _, (_, found) = match_ids([("The data", ids), (self.where, self.ids)])
-        places = np.arange(n_rows) if found is None else found[:n_rows]
-        lacking = np.flatnonzero(places < 0)
+        positions = np.arange(n_rows) if found is None else found[:n_rows]
+        lacking = np.flatnonzero(positions < 0)
         if len(lacking):
             row = str(ids[lacking[0]])
             raise FormatError(
                 f"{self.where} has no label for {len(lacking)} of the rows, {row!r} among them. Add them."
             )
-        return self.labels[places]
+        return self.labels[positions]
 
 
 def as_labels(values: np.ndarray, where: str) -> np.ndarray:

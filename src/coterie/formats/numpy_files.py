@@ -112,7 +112,7 @@ def members(path: Path) -> dict[str, zipfile.ZipInfo]:
 
 
 def member(path: Path, key: str) -> Member:
-    """Return an array of an archive, after a look at its header."""
+    """Return an array of an archive, after a check of its header."""
     found = members(path)
     if key not in found:
         raise FormatError(f"{path} has no array {key!r} (there: {listed(found)}).")

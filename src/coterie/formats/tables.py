@@ -124,11 +124,11 @@ class FileTable:
     ) -> RowBlock:
         """Return the chosen columns of some rows; an error says which rows they are."""
         count = last + 1 - first if count is None else count
-        place = f"{self.where}, rows {first} to {last},"
-        with blaming(place):
+        where = f"{self.where}, rows {first} to {last},"
+        with blaming(where):
             block = read(*rows)
         if block.shape[0] != count:
-            raise FormatError(f"{place} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
+            raise FormatError(f"{where} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
         return block if self.chosen is None else block[:, self.chosen]
 
 
@@ -147,14 +147,14 @@ class MatchedStore(Store):
         """Return rows by number."""
         return self._at(self.rows[rows])
 
-    def _at(self, places: np.ndarray) -> RowBlock:
-        present = places >= 0  # (b,)
-        known = self.table[places[present]]
+    def _at(self, positions: np.ndarray) -> RowBlock:
+        present = positions >= 0  # (b,)
+        known = self.table[positions[present]]
         if self.table.is_sparse and not self.is_sparse:
             known = known.toarray()
         if present.all():
             return known.astype(self.dtype, copy=False)
-        block = np.full((len(places), self.shape[1]), np.nan, self.dtype)  # (b, d)
+        block = np.full((len(positions), self.shape[1]), np.nan, self.dtype)  # (b, d)
         block[present] = known
         return block
 

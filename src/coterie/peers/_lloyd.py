@@ -67,11 +67,11 @@ def one_run(table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, 
 
 def nearest_center(table: Table, centers: Table, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of each row's nearest centre, and the squared distance to it."""
-    places = LandmarkRows(centers, np.ones(centers.shape[0], dtype=bool))
+    landmarks = LandmarkRows(centers, np.ones(centers.shape[0], dtype=bool))
 
     def label(start: int) -> tuple[np.ndarray, np.ndarray]:
         tile = table[start : start + TILE_ROWS]
-        distances = squared_distances(tile, squared_norms(tile), places)  # (b, k)
+        distances = squared_distances(tile, squared_norms(tile), landmarks)  # (b, k)
         labels = distances.argmin(axis=1)  # (b,)
         return labels, distances[np.arange(len(labels)), labels]
 

@@ -101,7 +101,7 @@ class FastMICE(Peer):
 
 
 @dataclass(frozen=True)
-class Side:
+class ViewPart:
     """What a member sees of one view: some columns, and anchors in them."""
 
     view: int
@@ -113,11 +113,11 @@ class Side:
 class JoinedViews:
     """Rows of all views -> their anchors in the views that a member drew, side by side."""
 
-    sides: tuple[Side, ...]
+    parts: tuple[ViewPart, ...]
 
     def __call__(self, tables: Sequence[Table], n_threads: int) -> sparse.csr_array:
         """Return the rows' weights."""
-        return next_to_each_other([s.join(tables[s.view][:, s.columns], n_threads) for s in self.sides])
+        return next_to_each_other([s.join(tables[s.view][:, s.columns], n_threads) for s in self.parts])
 
 
 def fit_member(
@@ -134,13 +134,13 @@ def fit_member(
     """
     drawn = rng.choice(len(tables), rng.integers(1, len(tables), endpoint=True), replace=False)
     p, q = -(-n_landmarks // len(drawn)), -(-n_neighbors // len(drawn))
-    sides, graphs = [], []
+    parts, graphs = [], []
     for v in np.sort(drawn):
         columns = draw_columns(tables[v].shape[1], rng)
         join, graph = join_to_anchors(tables[v][:, columns], p, q, rng, n_threads, unit=True)
-        sides.append(Side(int(v), columns, join))
+        parts.append(ViewPart(int(v), columns, join))
         graphs.append(graph)
-    return cut_member(JoinedViews(tuple(sides)), next_to_each_other(graphs), n_clusters, rng, n_threads)
+    return cut_member(JoinedViews(tuple(parts)), next_to_each_other(graphs), n_clusters, rng, n_threads)
 
 
 def draw_columns(width: int, rng: np.random.Generator) -> np.ndarray:

@@ -25,7 +25,7 @@ from coterie.views import Table
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """A row of a table -> its place among the landmarks' singular vectors."""
+    """A row of a table -> its embedding by the landmarks' singular vectors."""
 
     landmarks: Table  # (p, d)
     n_neighbors: int
@@ -48,7 +48,7 @@ class LandmarkEmbedding:
 
     rows: np.ndarray  # (n, k), each of length one
     singular_values: np.ndarray  # (k + 1,) of Zhat behind the first, descending
-    row_map: LandmarkMap  # what gave them their places
+    row_map: LandmarkMap  # what embedded them
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,7 +1,7 @@
 """One file of named arrays and a JSON header: safetensors, read strictly. It knows nothing of models.
 
 A file is eight bytes that give the length of the header, the header, and the arrays' bytes one after the other. The
-header is JSON: every array's type, shape and place, and under ``__metadata__`` one text, which is JSON again: a
+header is JSON: every array's type, shape and offsets, and under ``__metadata__`` one text, which is JSON again: a
 checksum over the whole file, the version of the format, who wrote it, and the content. Any reader of safetensors can
 open the file. This one believes nothing that it has not checked, and allocates nothing that the file is too small for.
 """
