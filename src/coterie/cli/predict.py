@@ -92,10 +92,7 @@ def predict(
     * `coterie predict digits.coterie new_*.npy --labels -` writes to standard output.
     """
     voice = Voice.of(ctx)
-    with quick_imports():
-        files = open_new_files(model, views, id_column, header, numeric_only)
-        import_estimator()
-        estimator = load_for(model, device, jobs)
+    estimator, files = open_new_rows(ctx.params)
     opened = named_views(files, estimator.view_names_, voice)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
@@ -136,12 +133,15 @@ def predict(
         voice.note("Nothing was written. Add --labels new.csv.")
 
 
-def load_for(model: Path, device: str | None, jobs: int | None) -> GuidedCoTraining:
-    """Return a file's model, which runs where it is told to; None: where it was fitted."""
-    from coterie.saving import load
-
-    where = {name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None}
-    return load(model).set_params(**where)
+def open_new_rows(params: Mapping[str, Any]) -> tuple[GuidedCoTraining, dict[str, FileTable]]:
+    """Return a command's model, which runs where the command says or else where it was fitted, and its files."""
+    with quick_imports():
+        files = open_new_files(*(params[name] for name in ("model", "views", "id_column", "header", "numeric_only")))
+        import_estimator()
+        from coterie.saving import load
+    where = {"device": params["device"], "n_jobs": params["jobs"]}
+    estimator = load(params["model"])
+    return estimator.set_params(**{name: value for name, value in where.items() if value is not None}), files
 
 
 def open_new_files(
