@@ -21,6 +21,7 @@ from coterie.cli.tables import (
     OpenedViews,
     check_one_column,
     check_outputs,
+    cluster_sizes,
     match_files,
     read_target,
     scores,
@@ -28,7 +29,6 @@ from coterie.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
     from coterie import GuidedCoTraining
@@ -119,7 +119,7 @@ def predict(
         "model": str(model),
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
-        "sizes": count(assigned, estimator.n_clusters_),
+        "sizes": cluster_sizes(assigned, estimator.n_clusters_),
         "unlabelled": unlabelled,
         "views": opened.facts(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
@@ -244,13 +244,6 @@ def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 def holds(name: str, word: str) -> bool:
     """Whether a name has a word in it that neither letters nor digits touch."""
     return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
-
-
-def count(labels: np.ndarray, n_clusters: int) -> list[int]:
-    """Return the number of rows in every cluster."""
-    import numpy as np
-
-    return np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
 
 
 def show(console: Console, found: dict[str, Any]) -> None:

@@ -182,12 +182,12 @@ def read_batches(
         out = np.empty((batch.num_rows, width), dtype=dtype)  # (b, d)
         first = 0
         for field in fields:
-            out[:, first : first + field.width] = values_of(batch.column(field.name), field, dtype)
+            out[:, first : first + field.width] = column_values(batch.column(field.name), field, dtype)
             first += field.width
         yield out
 
 
-def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
+def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
     """Return a column of a batch as numbers; what it has no value for is NaN."""
     types = arrow_types()
     if field.is_list:
@@ -195,7 +195,7 @@ def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
         lengths = np.asarray(there.value_lengths()) if not is_fixed(column.type) else None
         if (lengths is not None and (lengths != field.width).any()) or (column.null_count and dtype.kind != "f"):
             raise ValueError(f"column {field.name!r} must hold {field.width} numbers in every row, and does not")
-        rows = values_of(there.flatten(), Field(field.name, field.dtype), dtype).reshape(len(there), field.width)
+        rows = column_values(there.flatten(), Field(field.name, field.dtype), dtype).reshape(len(there), field.width)
         if not column.null_count:
             return rows  # (b, width)
         found = np.full((len(column), field.width), np.nan, dtype=dtype)  # (b, width)

@@ -81,7 +81,7 @@ def map_npy(path: Path) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveArray:
     """An array of an archive."""
 
     path: Path
@@ -111,7 +111,7 @@ def members(path: Path) -> dict[str, zipfile.ZipInfo]:
         return {key_of(info): info for info in archive.infolist() if not info.is_dir()}
 
 
-def member(path: Path, key: str) -> Member:
+def member(path: Path, key: str) -> ArchiveArray:
     """Return an array of an archive, after a check of its header."""
     found = members(path)
     if key not in found:
@@ -121,11 +121,11 @@ def member(path: Path, key: str) -> Member:
     with zipfile.ZipFile(path) as archive, archive.open(info) as file:
         header = read_npy_header(file, info.file_size, address(path, key))  # type: ignore[arg-type]
     if info.compress_type != zipfile.ZIP_STORED:
-        return Member(path, info, header, None)
+        return ArchiveArray(path, info, header, None)
     with open(path, "rb") as file:
         # The entry's own header comes first: 30 bytes, and a name and extras whose lengths are in it.
         file.seek(info.header_offset + 26)
-        return Member(path, info, header, info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
+        return ArchiveArray(path, info, header, info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
 
 
 def map_member(path: Path, key: str) -> np.ndarray:

@@ -189,7 +189,7 @@ def open_target(
     >>> open_target(path).labels
     array([0, 0, 1])
     """
-    return read_column(path, Request(key, None, id_column, header), as_labels)
+    return column_of_files(path, Request(key, None, id_column, header), as_labels)
 
 
 def open_column(
@@ -210,10 +210,10 @@ def open_column(
     >>> open_column(f"{path}[age]").labels
     array([0.5, 1.5, nan])
     """
-    return read_column(path, Request(key, None, id_column, header), as_values)
+    return column_of_files(path, Request(key, None, id_column, header), as_values)
 
 
-def read_column(
+def column_of_files(
     path: str | PathLike[str], request: Request, convert: Callable[[np.ndarray, str], np.ndarray]
 ) -> Target:
     """Return a column of a file, or of several as one, after ``convert`` has looked at its values."""

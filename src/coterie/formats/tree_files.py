@@ -46,10 +46,10 @@ def node_at(path: Path, key: str) -> Any:
     if is_array(root) or key not in root:
         there = () if is_array(root) else array_keys(root)
         raise FormatError(f"{path} has no {key!r} (there: {listed(there)}).")
-    return part(root, key)
+    return child(root, key)
 
 
-def part(group: Any, key: str) -> Any:
+def child(group: Any, key: str) -> Any:
     """Return what a group holds under a name, if it is in the same file and not pickled."""
     found = group[key]
     if hasattr(found, "file"):  # HDF5, whose links may lead to other files
@@ -86,11 +86,11 @@ def walk(node: Any, prefix: str = "", seen: set[Any] | None = None) -> Iterator[
             return
         seen.add(node.id)
     for name in node:
-        key, child = f"{prefix}{name}", part(node, name)
-        if is_array(child) or sparse_kind(child):
-            yield key, child
+        key, inner = f"{prefix}{name}", child(node, name)
+        if is_array(inner) or sparse_kind(inner):
+            yield key, inner
         elif not str(name).startswith("#"):  # where MATLAB keeps what cells refer to
-            yield from walk(child, f"{key}/", seen)
+            yield from walk(inner, f"{key}/", seen)
 
 
 def array_keys(root: Any) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> St
         raise FormatError(f"{where} is a group, not an array (there: {listed(array_keys(node))}). Name one of these.")
     stated = attribute(node, "shape", attribute(node, "h5sparse_shape"))
     shape = check_shape([int(side) for side in stated], where)
-    arrays = [part(node, name) for name in SPARSE_PARTS]
+    arrays = [child(node, name) for name in SPARSE_PARTS]
     for values in arrays:
         check_stored(values, where)
     _, indices, indptr = arrays
@@ -178,14 +178,14 @@ def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> St
 def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
     """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
     node = node_at(path, key)
-    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
+    data, indices, indptr = (child(node, name) for name in SPARSE_PARTS)
     return data, indices, indptr[:]
 
 
 def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse matrix that is stored by columns, by rows."""
     node = node_at(path, key)
-    return csr_parts_of(sparse.csc_array(tuple(part(node, name)[:] for name in SPARSE_PARTS), shape=shape))
+    return csr_parts_of(sparse.csc_array(tuple(child(node, name)[:] for name in SPARSE_PARTS), shape=shape))
 
 
 # -- AnnData and MuData -----------------------------------------------------------------------------------------
@@ -200,10 +200,10 @@ def layout(root: Any, path: Path) -> str:
 
 def modalities(root: Any, path: Path) -> tuple[str, ...]:
     """Return the modalities of a MuData file, in its order."""
-    if "mod" not in root or not len(part(root, "mod")):
+    if "mod" not in root or not len(child(root, "mod")):
         raise FormatError(f"{path} has no modalities (no 'mod' group). Is it a MuData file?")
-    order = attribute(part(root, "mod"), "mod-order")
-    return tuple(str(name) for name in (order if order is not None else part(root, "mod")))
+    order = attribute(child(root, "mod"), "mod-order")
+    return tuple(str(name) for name in (order if order is not None else child(root, "mod")))
 
 
 def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> Store:
@@ -232,9 +232,9 @@ def anndata_keys(root: Any, prefix: str) -> tuple[str, ...]:
 
 def subkeys(root: Any, group: str) -> list[str]:
     """Return the arrays of a group that may not be there."""
-    if group not in root or is_array(part(root, group)):
+    if group not in root or is_array(child(root, group)):
         return []
-    return [f"{group}/{key}" for key, _ in walk(part(root, group)) if "var" not in key.partition("/")[0]]
+    return [f"{group}/{key}" for key, _ in walk(child(root, group)) if "var" not in key.partition("/")[0]]
 
 
 def frame_index(path: Path, key: str) -> np.ndarray:
@@ -242,7 +242,7 @@ def frame_index(path: Path, key: str) -> np.ndarray:
     frame = node_at(path, key)
     if is_array(frame):
         raise FormatError(f"{address(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
-    return frame_column(part(frame, str(attribute(frame, "_index", "_index"))), address(path, key))
+    return frame_column(child(frame, str(attribute(frame, "_index", "_index"))), address(path, key))
 
 
 def frame_column(node: Any, where: str) -> np.ndarray:
@@ -253,12 +253,12 @@ def frame_column(node: Any, where: str) -> np.ndarray:
             return text_array([item.decode() if isinstance(item, bytes) else str(item) for item in values], where)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
-        codes = read_whole(part(node, "codes"), where)
+        codes = read_whole(child(node, "codes"), where)
         lacking = codes < 0
-        values = frame_column(part(node, "categories"), where)[codes]
+        values = frame_column(child(node, "categories"), where)[codes]
     else:
-        lacking = read_whole(part(node, "mask"), where)
-        values = frame_column(part(node, "values"), where)
+        lacking = read_whole(child(node, "mask"), where)
+        values = frame_column(child(node, "values"), where)
     if lacking.any():
         raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
     return values
@@ -305,11 +305,11 @@ def read_labels(path: Path, request: Request) -> Target:
     """Return known labels; in AnnData and MuData a column of obs, with the rows' ids."""
     key, root = request.key, open_root(path)
     if layout(root, path) == "plain":
-        node = root if is_array(root) else part(root, find_labels(path, array_keys(root), key))
+        node = root if is_array(root) else child(root, find_labels(path, array_keys(root), key))
         return Target(frame_column(node, address(path, key)))
     prefix, _, column = (key or "").rpartition("/")
     obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
     frame = node_at(path, obs)
     there = [name for name in frame if name != str(attribute(frame, "_index", "_index"))]
     name = find_labels(path, there, column or None)
-    return Target(frame_column(part(frame, name), address(path, f"{obs}/{name}")), frame_index(path, obs))
+    return Target(frame_column(child(frame, name), address(path, f"{obs}/{name}")), frame_index(path, obs))

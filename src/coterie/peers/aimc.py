@@ -170,8 +170,8 @@ class Centers:
 
 
 @dataclass(frozen=True)
-class Partition:
-    """What the rounds turn between."""
+class MappedCenters:
+    """What a round improves: sums over the rows of every cluster, and the centres, weights and labels that follow."""
 
     sums: np.ndarray  # (d, k): S, of columns by cluster
     directions: np.ndarray  # (k, k): F
@@ -180,7 +180,7 @@ class Partition:
     centers: Centers  # that the labels are by
 
     @classmethod
-    def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> Partition:
+    def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> MappedCenters:
         """Return a start of which the sums are known alone; all views weigh the same."""
         weights = np.full(len(bounds) - 1, 1 / (len(bounds) - 1))
         return cls(sums, np.eye(sums.shape[1]), weights, np.empty(0, dtype=int), Centers(sums, weights, bounds))
@@ -188,7 +188,7 @@ class Partition:
 
 def best_start(
     rows: StackedViews, n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.Generator
-) -> Alternation[Partition]:
+) -> Alternation[MappedCenters]:
     """Return the end of the best of several starts, on a sample where rows are many."""
     sample = rows.sample(SAMPLE_ROWS, rng)
     n = sample.table.shape[0]
@@ -197,13 +197,13 @@ def best_start(
     return min(ends, key=lambda end: end.objective[-1])
 
 
-def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[Partition]:
+def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[MappedCenters]:
     """Turn between centres, labels and weights until the objective settles; ``sums`` are those of a first partition."""
-    start = Partition.from_sums(sums, rows.bounds)
+    start = MappedCenters.from_sums(sums, rows.bounds)
     return alternate(start, lambda before: improve(rows, before), max_iter=max_iter, tol=tol)
 
 
-def improve(rows: StackedViews, before: Partition) -> Round[Partition]:
+def improve(rows: StackedViews, before: MappedCenters) -> Round[MappedCenters]:
     """Return one round: maps and centres by Procrustes, labels by the nearest centre, then weights."""
     split = rows.split(before.sums)
     maps = [polar(own @ before.directions.T) for own in split]  # G_v: (d_v, k)
@@ -212,7 +212,7 @@ def improve(rows: StackedViews, before: Partition) -> Round[Partition]:
     labels = nearest_centers(rows, centers)
     sums = rows.sums(labels, len(directions))
     errors = view_errors(rows, centers, sums, labels)  # (V,)
-    return Round(Partition(sums, directions, 0.5 / errors, labels, centers), float(errors.sum()))
+    return Round(MappedCenters(sums, directions, 0.5 / errors, labels, centers), float(errors.sum()))
 
 
 def nearest_centers(rows: StackedViews, centers: Centers) -> np.ndarray:

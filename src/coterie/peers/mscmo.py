@@ -19,7 +19,7 @@ from coterie.validation import check_real, refuse
 
 
 @dataclass(frozen=True)
-class Consensus:
+class CommonVectors:
     """Vectors of every view, the common ones, and the views' weights."""
 
     views: tuple[np.ndarray, ...]  # each (n, k), orthonormal
@@ -107,18 +107,20 @@ class MSCMO(Peer):
 
 def minimax(
     graphs: Sequence[np.ndarray], n_clusters: int, weight: float, gamma: float, max_iter: int, tol: float
-) -> Alternation[Consensus]:
+) -> Alternation[CommonVectors]:
     """Alternate between vectors that minimise sum_v a_v^gamma c_v and weights that maximise it.
 
     c_v = tr(U^vT (I - L^v) U^v) + lambda (k - |U^vT U*|^2), L^v the normalised affinities.
     """
     views = tuple(top_vectors(graph, n_clusters) for graph in graphs)
     even = np.full(len(graphs), 1 / len(graphs))  # (V,)
-    start = Consensus(views, common_vectors(views, even, n_clusters), even)
+    start = CommonVectors(views, common_vectors(views, even, n_clusters), even)
     return alternate(start, partial(minimax_round, graphs, weight, gamma), max_iter=max_iter, tol=tol)
 
 
-def minimax_round(graphs: Sequence[np.ndarray], weight: float, gamma: float, now: Consensus) -> Round[Consensus]:
+def minimax_round(
+    graphs: Sequence[np.ndarray], weight: float, gamma: float, now: CommonVectors
+) -> Round[CommonVectors]:
     """Update the views' vectors, the common ones and the weights."""
     k = now.common.shape[1]
     # A view's weight multiplies all of its cost, so its best vectors do not depend on it.
@@ -126,7 +128,7 @@ def minimax_round(graphs: Sequence[np.ndarray], weight: float, gamma: float, now
     common = common_vectors(views, now.weights**gamma, k)
     costs = np.array([view_cost(g, u, common, weight) for g, u in zip(graphs, views, strict=True)])  # (V,)
     weights = worst_case_weights(costs, gamma)
-    return Round(Consensus(views, common, weights), float(weights**gamma @ costs))
+    return Round(CommonVectors(views, common, weights), float(weights**gamma @ costs))
 
 
 def view_cost(graph: np.ndarray, vectors: np.ndarray, common: np.ndarray, weight: float) -> float:

@@ -28,7 +28,7 @@ from coterie.views import Table
 
 
 @dataclass(frozen=True)
-class Factors:
+class SingularVectors:
     """The top of a bipartite graph's spectrum, behind the first pair."""
 
     rows: np.ndarray  # (n, k): left singular vectors, U
@@ -39,7 +39,7 @@ class Factors:
 class Fusion:
     """The graphs' common spectrum, and the best weights for it."""
 
-    factors: Factors
+    factors: SingularVectors
     weights: np.ndarray  # (V,) summing to one
 
 
@@ -166,7 +166,7 @@ def fuse(
     So the best F for given weights are the singular vectors of sum_v a_v^r Zhat^v, and the best
     weights for given F are a_v ~ h_v^(1 / (1 - r)).
     """
-    start = Fusion(Factors(np.empty((0, 0)), np.empty((0, 0))), np.full(len(graphs), 1 / len(graphs)))
+    start = Fusion(SingularVectors(np.empty((0, 0)), np.empty((0, 0))), np.full(len(graphs), 1 / len(graphs)))
     return alternate(start, partial(fuse_round, graphs, n_clusters, r), max_iter=max_iter, tol=tol)
 
 
@@ -186,7 +186,7 @@ def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.cs
     return total
 
 
-def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
+def bipartite_factors(graph: sparse.csr_array, n_components: int) -> SingularVectors:
     """Return the top singular vectors behind the first pair, from the p x p Gram matrix.
 
     Where there are no k of them, as with a single row, the others are zero.
@@ -196,10 +196,10 @@ def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
     missing = n_components + 1 - len(found.values)
     values = np.pad(found.values[1:], (0, missing))  # (k,)
     vectors = np.pad(found.vectors[:, 1:], ((0, 0), (0, missing)))  # (p, k)
-    return Factors(graph @ (vectors * inverse_roots(values)), vectors)
+    return SingularVectors(graph @ (vectors * inverse_roots(values)), vectors)
 
 
-def view_cost(graph: sparse.csr_array, factors: Factors) -> float:
+def view_cost(graph: sparse.csr_array, factors: SingularVectors) -> float:
     """Return h_v = k - tr(U^T Zhat^v V), never below zero."""
     fit = np.einsum("ij,ij->", factors.rows, graph @ factors.landmarks)
     return float(max(factors.rows.shape[1] - fit, 0.0))
@@ -214,7 +214,7 @@ def best_weights(costs: np.ndarray, r: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def unit_stack(factors: Factors) -> np.ndarray:
+def unit_stack(factors: SingularVectors) -> np.ndarray:
     """Return U over V, each row of length one."""
     stacked = np.vstack([factors.rows, factors.landmarks])  # (n + p, k)
     cpu.unit_rows(stacked)

@@ -48,7 +48,7 @@ DAMAGED = "It is damaged, or not a model that Coterie wrote: get it again, or sa
 OTHER = "Pass a file that coterie.save wrote."
 
 # What other files begin with.
-LOOKS = (
+OTHER_FILES = (
     (b"PK\x03\x04", "a zip archive, as .npz, .pt and .xlsx files are"),
     (b"\x93NUMPY", "a NumPy array (.npy)"),
     (b"\x89HDF", "an HDF5 file, as .h5ad files are"),
@@ -247,7 +247,7 @@ def _read_header(file: BinaryIO, newest: int) -> ContainerHeader:
 def _refuse_other_files(start: bytes) -> None:
     if not start:
         refuse_file("it is empty", OTHER)
-    for opening, words in LOOKS:
+    for opening, words in OTHER_FILES:
         if start.startswith(opening):
             refuse_file(f"it looks like {words}", OTHER)
     if MARKUP.match(start):
