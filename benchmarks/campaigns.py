@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import machine, source_hash
-from benchmarks.records import append_record
+from benchmarks.records import append_record, read_lines
 from coterie import __version__
 
 RESULTS = Path(__file__).parent / "results"
@@ -17,11 +16,6 @@ RESULTS = Path(__file__).parent / "results"
 def code() -> dict[str, str]:
     """Return what tells one version of the code from another."""
     return {"version": __version__, "source": source_hash()}
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a results file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def batches_left(path: Path, first: int, cases: int, batch: int, **same: Any) -> Iterator[range]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,9 @@ from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.data import UNEQUAL
 from benchmarks.figure import landmarks_figure
-from benchmarks.gpu_table import card_table, gpu_table, read_lines
+from benchmarks.gpu_table import card_table, gpu_table
 from benchmarks.out_of_core_table import out_of_core_table
-from benchmarks.records import read_records
+from benchmarks.records import read_lines, read_records
 from benchmarks.runner import Summary, run_all, run_many
 from benchmarks.scale_table import scaling_check_table, scaling_table
 from benchmarks.serving_table import serving_tables
@@ -65,21 +66,49 @@ RESULTS = Path("benchmarks/results")
 LIMIT = 300.0  # seconds
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
-CAMPAIGN_TABLES = {"long_run": long_run_table, "sharing": sharing_table, "same_labels": same_labels_table}
+# Tables that are made of one file of their name.
+TABLES = {
+    "choosing_k": (read_records, choosing_table),
+    "steadiness": (read_records, steadiness_table),
+    "gpu": (read_lines, gpu_table),
+    "card": (read_lines, card_table),
+    "out_of_core": (read_lines, out_of_core_table),
+    "cells": (read_lines, cells_table),
+    "cluster": (read_lines, cluster_table),
+    "candidates": (read_lines, candidates_table),
+    "checks": (read_lines, checks_table),
+    "long_run": (read_lines, long_run_table),
+    "sharing": (read_lines, sharing_table),
+    "same_labels": (read_lines, same_labels_table),
+}
 LARGE = ("usps", "nus_like", "mnist")  # of the sets with names of their own
 
 
-@app.command()
-def paper(
-    data_home: DataHome = None,
-    seeds: Seeds = 10,
-    only_data: OnlyData = None,
-    only_method: OnlyMethod = None,
-    results: Results = RESULTS,
-    jobs: Jobs = 1,
-    limit: Limit = LIMIT,
-    quick: Quick = False,
-) -> None:
+def add_suite(name: str, seeds: int, words: str, rehearsed_rows: int = QUICK_ROWS) -> None:
+    """Add the command that runs a suite, or a rehearsal of it, and shows its tables; ``words`` are its help."""
+    default_seeds = seeds
+
+    def command(
+        data_home: DataHome = None,
+        seeds: Seeds = default_seeds,
+        only_data: OnlyData = None,
+        only_method: OnlyMethod = None,
+        results: Results = RESULTS,
+        jobs: Jobs = 1,
+        limit: Limit = LIMIT,
+        quick: Quick = False,
+    ) -> None:
+        file = results / (f"{name}-quick.jsonl" if quick else f"{name}.jsonl")
+        numbers = range(min(seeds, QUICK_SEEDS) if quick else seeds)
+        rows = rehearsed_rows if quick else None
+        measure_suite(name, file, numbers, data_home, only_data, only_method, jobs, rows=rows, limit=limit)
+
+    app.command(name, help=cleandoc(words))(command)
+
+
+add_suite(
+    "paper",
+    10,
     """Run every method of the paper's Tables 2 and 3, and show ours beside the paper's.
 
     Examples:
@@ -89,21 +118,11 @@ def paper(
     * `python -m benchmarks paper --only-data uci --seeds 3` runs one data set.
 
     * `python -m benchmarks paper --only-method Coterie --only-method MVSC-B` compares two methods.
-    """
-    run_suite("paper", data_home, seeds, only_data, only_method, results, jobs, quick, limit=limit)
-
-
-@app.command()
-def leaderboard(
-    data_home: DataHome = None,
-    seeds: Seeds = 10,
-    only_data: OnlyData = None,
-    only_method: OnlyMethod = None,
-    results: Results = RESULTS,
-    jobs: Jobs = 1,
-    limit: Limit = LIMIT,
-    quick: Quick = False,
-) -> None:
+    """,
+)
+add_suite(
+    "leaderboard",
+    10,
     """Compare what one could choose today, also on views that are weak, noisy, missing or badly scaled.
 
     Examples:
@@ -112,8 +131,29 @@ def leaderboard(
 
     * `python -m benchmarks leaderboard --data-home ~/data --jobs 2` is quicker; its times are not to be
     trusted.
-    """
-    run_suite("leaderboard", data_home, seeds, only_data, only_method, results, jobs, quick, limit=limit)
+    """,
+)
+add_suite(
+    "robustness",
+    10,
+    """Add one to three views of pure noise to real data, or take 30 % and 50 % of the (row, view) pairs away.
+
+    Examples:
+
+    * `python -m benchmarks robustness --only-data digits --only-data digits_noise3` needs no files.
+    """,
+)
+add_suite(
+    "landmarks",
+    3,
+    """Measure with 100 to 1,000 landmarks, and draw ACC and NMI against them.
+
+    Examples:
+
+    * `python -m benchmarks landmarks --only-data uci --seeds 1` takes about a minute.
+    """,
+    rehearsed_rows=1000,  # a landmark is a row, so there must be as many rows as the most landmarks
+)
 
 
 @app.command()
@@ -140,7 +180,6 @@ def missing(
 
     * `python -m benchmarks missing --suite unequal --seeds 3` completes one suite.
     """
-
     suites = suite or ["paper", "leaderboard"]
     unknown = [name for name in suites if name not in SUITES]
     if unknown:
@@ -160,25 +199,6 @@ def missing(
 def urgency(run: Run) -> tuple[int, int]:
     """Return what runs are sorted by: seeds first, then sets by how long they take."""
     return run.seed, LARGE.index(run.data) if run.data in LARGE else -1
-
-
-@app.command()
-def robustness(
-    data_home: DataHome = None,
-    seeds: Seeds = 10,
-    only_data: OnlyData = None,
-    only_method: OnlyMethod = None,
-    results: Results = RESULTS,
-    jobs: Jobs = 1,
-    quick: Quick = False,
-) -> None:
-    """Add one to three views of pure noise to real data, or take 30 % and 50 % of the (row, view) pairs away.
-
-    Examples:
-
-    * `python -m benchmarks robustness --only-data digits --only-data digits_noise3` needs no files.
-    """
-    run_suite("robustness", data_home, seeds, only_data, only_method, results, jobs, quick)
 
 
 @app.command()
@@ -202,7 +222,6 @@ def unequal(
 
     * `python -m benchmarks unequal --changed` measures anew what was measured with other code.
     """
-
     if quick:
         seeds, only_data = 1, only_data or [name for name in UNEQUAL if is_small(name)]
     file = results / ("unequal-quick.jsonl" if quick else "unequal.jsonl")
@@ -222,7 +241,6 @@ def choosing_k(
 
     * `python -m benchmarks choosing-k --only-data rings --seeds 1` needs no files.
     """
-
     file = results / "choosing_k.jsonl"
     asked = choose_all(file, range(seeds), names=only_data or (), data_home=data_home)
     records = read_records(file)
@@ -244,34 +262,12 @@ def steadiness(
 
     * `python -m benchmarks steadiness --only-data digits --seeds 2` needs no files.
     """
-
     file = results / "steadiness.jsonl"
     new = compare_all(file, seeds, names=only_data or (), data_home=data_home)
     records = read_records(file)
     must_hold(records)
     show(steadiness_table(records))
     typer.echo(f"{new} data sets measured: {file}")
-
-
-@app.command()
-def landmarks(
-    data_home: DataHome = None,
-    seeds: Seeds = 3,
-    only_data: OnlyData = None,
-    only_method: OnlyMethod = None,
-    results: Results = RESULTS,
-    jobs: Jobs = 1,
-    quick: Quick = False,
-) -> None:
-    """Measure with 100 to 1,000 landmarks, and draw ACC and NMI against them.
-
-    Examples:
-
-    * `python -m benchmarks landmarks --only-data uci --seeds 1` takes about a minute.
-    """
-    # A landmark is a row, so a rehearsal needs at least as many rows as the most landmarks.
-    rows = 1000 if quick else None
-    run_suite("landmarks", data_home, seeds, only_data, only_method, results, jobs, quick, rows)
 
 
 @app.command()
@@ -299,7 +295,6 @@ def speed(
 
     * `python -m benchmarks speed --part rows --again` measures anew, after a change of the code.
     """
-
     file = results / ("speed-quick.jsonl" if quick else "speed.jsonl")
     with stoppable(file):
         try:
@@ -334,47 +329,7 @@ def tables(
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
-
-    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
-    timed = read_records(results / "speed.jsonl")
-    found = {**tables_of(records), **speed_tables(timed), **background_tables(results)}
-    if records["leaderboard"]:
-        found["summary"] = summary_table(records["leaderboard"], timed)
-    if records["unequal"]:
-        found["unequal_lost"] = lost_table(records["unequal"])
-    chosen = read_records(results / "choosing_k.jsonl")
-    if chosen:
-        found["choosing_k"] = choosing_table(chosen)
-    measured = read_lines(results / "gpu.jsonl")
-    if measured:
-        found["gpu"] = gpu_table(measured)
-    cards = read_lines(results / "card.jsonl")
-    if cards:
-        found["card"] = card_table(cards)
-    stored = read_lines(results / "out_of_core.jsonl")
-    if stored:
-        found["out_of_core"] = out_of_core_table(stored)
-    cells = read_lines(results / "cells.jsonl")
-    if cells:
-        found["cells"] = cells_table(cells)
-    served = read_lines(results / "serving.jsonl")
-    if served:
-        found |= serving_tables(served)
-    spread = read_lines(results / "cluster.jsonl")
-    if spread:
-        found["cluster"] = cluster_table(spread)
-    if any(line["part"] == "scaling" for line in spread):
-        found["scaling_check"] = scaling_check_table(spread)
-        found["scaling"] = scaling_table(spread, cards)
-    steady = read_records(results / "steadiness.jsonl")
-    if steady:
-        found["steadiness"] = steadiness_table(steady)
-    campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
-    if any(campaigns):
-        found["campaigns"] = campaign_table(*campaigns)
-    for name, table_of in CAMPAIGN_TABLES.items():
-        if lines := read_lines(results / f"{name}.jsonl"):
-            found[name] = table_of(lines)
+    found = tables_that_results_allow(results)
     if not found:
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
@@ -393,32 +348,28 @@ def tables(
     typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
 
 
-def background_tables(results: Path) -> dict[str, Table]:
-    """Return the tables of the background pages that the results allow."""
-    found = trial_tables(read_lines(results / "trials.jsonl"))
-    for name, table_of in {"candidates": candidates_table, "checks": checks_table}.items():
-        if lines := read_lines(results / f"{name}.jsonl"):
+def tables_that_results_allow(results: Path) -> dict[str, Table]:
+    """Return the tables of README and docs for which there are results."""
+    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
+    timed = read_records(results / "speed.jsonl")
+    found = {**tables_of(records), **speed_tables(timed), **trial_tables(read_lines(results / "trials.jsonl"))}
+    if records["leaderboard"]:
+        found["summary"] = summary_table(records["leaderboard"], timed)
+    if records["unequal"]:
+        found["unequal_lost"] = lost_table(records["unequal"])
+    for name, (read, table_of) in TABLES.items():
+        if lines := read(results / f"{name}.jsonl"):
             found[name] = table_of(lines)
+    if served := read_lines(results / "serving.jsonl"):
+        found |= serving_tables(served)
+    spread = read_lines(results / "cluster.jsonl")
+    if any(line["part"] == "scaling" for line in spread):
+        found["scaling_check"] = scaling_check_table(spread)
+        found["scaling"] = scaling_table(spread, read_lines(results / "card.jsonl"))
+    campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
+    if any(campaigns):
+        found["campaigns"] = campaign_table(*campaigns)
     return found
-
-
-def run_suite(
-    suite: str,
-    data_home: Path | None,
-    seeds: int,
-    only_data: list[str] | None,
-    only_method: list[str] | None,
-    results: Path,
-    jobs: int,
-    quick: bool,
-    rows: int | None = None,
-    limit: float = LIMIT,
-) -> None:
-    """Run a suite, or a rehearsal of it."""
-    file = results / (f"{suite}-quick.jsonl" if quick else f"{suite}.jsonl")
-    numbers = range(min(seeds, QUICK_SEEDS) if quick else seeds)
-    rows = rows or (QUICK_ROWS if quick else None)
-    measure_suite(suite, file, numbers, data_home, only_data, only_method, jobs, rows=rows, limit=limit)
 
 
 def measure_suite(
@@ -435,7 +386,6 @@ def measure_suite(
     limit: float = LIMIT,
 ) -> None:
     """Measure what the file does not hold, then show the suite's tables and what was left out."""
-
     try:
         runs = plan(suite, seeds, only_data=only_data or (), only_method=only_method or (), rows=rows)
     except ValueError as error:

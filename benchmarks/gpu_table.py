@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import Table
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return a file's lines of JSON, none where there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def gpu_table(records: Iterable[Mapping[str, Any]]) -> Table:

@@ -21,27 +21,16 @@ REMEDY = "pip install coterie[bench-peers]"
 
 
 @dataclass(frozen=True)
-class OneTable:
-    """A clustering of scikit-learn's, on all views side by side."""
+class Arranged:
+    """A clustering of another library's, which takes the views in its own way."""
 
     estimator: Any
+    arrange: Callable[[Arrays], Any]
 
     def fit_predict(self, views: Arrays) -> np.ndarray:
         """Return the cluster of every row."""
         with quietly():
-            return self.estimator.fit_predict(side_by_side(views))
-
-
-@dataclass(frozen=True)
-class ListOfTables:
-    """A clustering of mvlearn's, which takes a list of views."""
-
-    estimator: Any
-
-    def fit_predict(self, views: Arrays) -> np.ndarray:
-        """Return the cluster of every row."""
-        with quietly():
-            return self.estimator.fit_predict(as_tables(views))
+            return self.estimator.fit_predict(self.arrange(views))
 
 
 @dataclass(frozen=True)
@@ -232,7 +221,7 @@ def make_clustering(method: Method, n_clusters: int, seed: int) -> Any:
         return ADAPTERS[method.estimator](n_clusters, seed, **method.params)
     module, _, name = method.estimator.rpartition(".")
     estimator = getattr(import_module(module), name)(n_clusters=n_clusters, random_state=seed, **method.params)
-    return ListOfTables(estimator) if module.startswith("mvlearn") else OneTable(estimator)
+    return Arranged(estimator, as_tables if module.startswith("mvlearn") else side_by_side)
 
 
 def library_version(method: Method) -> dict[str, str]:

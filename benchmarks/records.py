@@ -36,6 +36,11 @@ def settled(record: Record, limit: float | None) -> bool:
     return limit is not None and record["limit"] >= limit
 
 
+def read_lines(path: Path) -> list[Record]:
+    """Return a file's lines of JSON, none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
     """Return the records of a file, in order; a last line that was cut off is not one.
 

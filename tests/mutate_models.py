@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from coterie.formats import container
 from coterie.saving import ModelFileError, describe_file, load
+from coterie.storage import container
 
 # What a value in a header is replaced by.
 ODD = (

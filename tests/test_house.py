@@ -23,7 +23,7 @@ ROOMS = (
     ("kernels",),
     ("arrays",),
     ("datasets",),
-    ("formats", "features", "metrics"),
+    ("storage", "formats", "features", "metrics"),
     ("validation", "threads", "progress", "files", "lazy", "waiting", "children", "machine"),
 )
 FLOORS = {name: floor for floor, room in enumerate(ROOMS) for name in room}

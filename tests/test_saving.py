@@ -23,10 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
-from coterie.formats import container
-from coterie.formats.encoding import Decoder, Encoder
 from coterie.model import PER_ROW, attributes_of_a_fit
 from coterie.saving import ModelFileError, describe_file, load, save
+from coterie.storage import container
+from coterie.storage.encoding import Decoder, Encoder
 
 DATA = Path(__file__).with_name("data")
 OLD = DATA / "model_v1"

@@ -1,7 +1,5 @@
 """AnnData and MuData in, the same objects with clusters out."""
 
-import warnings
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import mudata
 import numpy as np
 import pandas as pd
 import pytest
+from pandas_text import plain_text
 from scipy import sparse
 
 from coterie import GuidedCoTraining, load, save
@@ -20,15 +19,6 @@ from coterie.views import as_views
 
 N, K = 210, 3
 PINS = Path(__file__).parents[1] / "constraints.txt"
-
-
-@contextmanager
-def plain_text():
-    """Let pandas make text of Python strings: anndata cannot write pandas 3's own text yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pd.option_context("future.infer_string", False):
-            yield
 
 
 @pytest.fixture(scope="module")

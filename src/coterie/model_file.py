@@ -2,7 +2,7 @@
 
 The file holds the row map, which is all that new rows need, the fitted attributes, and the parameters. What is read is
 rebuilt from a closed list of classes and checked part against part before any of it is used: see
-:mod:`coterie.formats.container` for the bytes and :mod:`coterie.formats.encoding` for the values. Which attributes
+:mod:`coterie.storage.container` for the bytes and :mod:`coterie.storage.encoding` for the values. Which attributes
 there are, their types and their shapes is known from :class:`coterie.model.Fitted`.
 """
 
@@ -22,7 +22,13 @@ from scipy import sparse
 
 from coterie import __version__
 from coterie.arrays import squared_norms, to_host
-from coterie.formats.container import (
+from coterie.method.distances import LandmarkRows
+from coterie.method.graphs import CONCATENATION, Graph, GraphMap
+from coterie.method.novelty import QUANTILES, NoveltyScale
+from coterie.method.rowmap import Basis, Guide, RowMap
+from coterie.method.selection import KSuggestion
+from coterie.model import ALWAYS, PER_ROW, Fitted, attributes_of_a_fit
+from coterie.storage.container import (
     ContainerHeader,
     naming_file,
     read_container,
@@ -31,13 +37,7 @@ from coterie.formats.container import (
     short,
     write_container,
 )
-from coterie.formats.encoding import Decoder, Encoder, Outliner, conforms
-from coterie.method.distances import LandmarkRows
-from coterie.method.graphs import CONCATENATION, Graph, GraphMap
-from coterie.method.novelty import QUANTILES, NoveltyScale
-from coterie.method.rowmap import Basis, Guide, RowMap
-from coterie.method.selection import KSuggestion
-from coterie.model import ALWAYS, PER_ROW, Fitted, attributes_of_a_fit
+from coterie.storage.encoding import Decoder, Encoder, Outliner, conforms
 from coterie.views import Preparation, Shape, Step
 
 FORMAT = 1  # goes up whenever files of the new format could not be read by the code before

@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.estimator import GuidedCoTraining
-from coterie.formats.container import ModelFileError, naming_file, refuse_file, short
-from coterie.formats.encoding import conforms
 from coterie.model import fitted_of
 from coterie.model_file import OUTPUT, SavedModel, outline_model, read_model, write_model
 from coterie.settings import check_parameters
+from coterie.storage.container import ModelFileError, naming_file, refuse_file, short
+from coterie.storage.encoding import conforms
 
 __all__ = ["ModelFileError", "describe_file", "load", "save"]
 

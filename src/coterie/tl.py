@@ -121,10 +121,8 @@ def predict(
         A fitted model, or a file of one.
     views : list or dict of str, default=None
         As in the fit. None: as the file says, where `cluster` wrote it; else the views' names.
-    key_added : str, default="coterie"
-        The name under which the results are written.
-    copy : bool, default=False
-        Whether to leave ``data`` as it is and return a copy with the results.
+    key_added, copy
+        As in `cluster`.
 
     Returns
     -------

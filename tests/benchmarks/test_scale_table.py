@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cluster_table import PARTITION_TASKS, WORKER_TASKS
-from benchmarks.gpu_table import card_table, read_lines
+from benchmarks.gpu_table import card_table
+from benchmarks.records import read_lines
 from benchmarks.scale_table import KEPT, WorkerCosts, scaling_check_table, scaling_table
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"

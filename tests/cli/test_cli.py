@@ -17,7 +17,7 @@ import sys
 import time
 import tomllib
 import warnings
-from contextlib import chdir, contextmanager
+from contextlib import chdir
 from pathlib import Path
 
 import anndata
@@ -29,6 +29,7 @@ import polars as pl
 import pytest
 import scipy.io
 import zarr
+from pandas_text import plain_text
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
@@ -47,15 +48,6 @@ N, K = 240, 10
 COTERIE = [sys.executable, "-m", "coterie"]
 QUICK = ["--landmarks", "50", "--neighbors", "5", "--set", "n_init=2"]
 SAME = dict(n_landmarks=50, n_neighbors=5, n_init=2, random_state=0)
-
-
-@contextmanager
-def plain_text():
-    """Let pandas make text of Python strings: anndata cannot write pandas 3's own text yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pd.option_context("future.infer_string", False):
-            yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from coterie import peers
 from coterie.cli import app
-from coterie.cli.compare import all_methods, choose_methods, first_sentence, in_order
+from coterie.cli.compare import all_methods, choose_methods, first_sentence, ranked
 from coterie.datasets import make_views
 from coterie.metrics import ari
 
@@ -69,9 +69,9 @@ def test_the_table_is_sorted_by_what_is_asked_for(sort):
         "quick": {"seconds": 1.0, "scores": {"ARI": 0.5}, "agreement": 0.2},
     }
     best = {"seconds": "quick", "ari": "slow", "agreement": "quick"}[sort]
-    ordered = list(in_order(lines, {"ari": "ARI"}.get(sort, sort)))
+    ordered = list(ranked(lines, {"ari": "ARI"}.get(sort, sort)))
     assert (ordered[0], ordered[-1]) == (best, "broken")
-    assert list(in_order(lines, None)) == ["slow", "quick", "broken"]
+    assert list(ranked(lines, None)) == ["slow", "quick", "broken"]
 
 
 def test_a_wrong_order_is_refused_with_the_remedy(folder):

@@ -4,28 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from written_files import CASES, N, refused
+from written_files import N, refused
 
 from coterie.formats import (
     open_table,
-    segments,
-    text_files,
 )
 from coterie.formats.text_files import DELIMITERS, plain_suffix
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-@pytest.fixture(params=CASES, ids=lambda write: write.__name__)
-def case(request, tmp_path, rng, monkeypatch):
-    # Small blocks, so that a file of five hundred rows has many.
-    monkeypatch.setattr(segments, "DECODED_BYTES", 1)
-    monkeypatch.setattr(segments, "KEEP_BYTES", 4000)
-    monkeypatch.setattr(text_files, "SEGMENT_BYTES", 5000)
-    return request.param(tmp_path, rng)
 
 
 def test_columns_are_chosen_by_name_number_and_range(case):

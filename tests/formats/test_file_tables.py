@@ -9,27 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from written_files import CASES, N, dense, names, opened, same
+from written_files import N, dense, names, opened, same
 
 from coterie.formats import (
     open_table,
-    segments,
-    text_files,
 )
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-@pytest.fixture(params=CASES, ids=lambda write: write.__name__)
-def case(request, tmp_path, rng, monkeypatch):
-    # Small blocks, so that a file of five hundred rows has many.
-    monkeypatch.setattr(segments, "DECODED_BYTES", 1)
-    monkeypatch.setattr(segments, "KEEP_BYTES", 4000)
-    monkeypatch.setattr(text_files, "SEGMENT_BYTES", 5000)
-    return request.param(tmp_path, rng)
 
 
 def test_every_format_reads_exactly_what_was_written(case, rng):

@@ -20,7 +20,7 @@ from mutate_models import join, sealed, split
 
 from coterie.datasets import load_views, save_views
 from coterie.formats import FormatError, open_table, open_target, open_views
-from coterie.formats.hdf5_heaps import HEAP_MARK
+from coterie.formats.hdf5_text import HEAP_MARK
 from coterie.saving import ModelFileError, describe_file, load
 
 MODEL = Path(__file__).parents[1] / "data" / "model_v1.coterie"

@@ -4,7 +4,8 @@ import mudata
 import numpy as np
 import pandas as pd
 import pytest
-from written_files import D, N, annotated, dense, plain_text, row_names
+from pandas_text import plain_text
+from written_files import D, N, annotated, dense, row_names
 
 from coterie.formats import (
     FormatError,

@@ -1,7 +1,5 @@
 """Files of every format, written by the libraries that own the formats, and what is in them."""
 
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import zarr
+from pandas_text import plain_text
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -401,15 +400,6 @@ def zarr_group(folder, rng):
     group.create_array("other", shape=(3, 2), dtype="f8")
     group.create_array("in/mine", shape=values.shape, chunks=(64, D), dtype="f8")[:] = values
     return Case(folder / "x.zarr", values, key="in/mine")
-
-
-@contextmanager
-def plain_text():
-    """Let pandas make text of Python strings: anndata cannot write pandas 3's own text yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pd.option_context("future.infer_string", False):
-            yield
 
 
 @plain_text()

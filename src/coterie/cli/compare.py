@@ -63,7 +63,8 @@ K = Annotated[
     ),
 ]
 Rows = Annotated[
-    int | None, typer.Option("--rows", min=2, help="Compare on so many rows, drawn evenly.", rich_help_panel=opt.METHOD)
+    int | None,
+    typer.Option("--rows", min=2, help="The number of rows to compare on, drawn evenly.", rich_help_panel=opt.METHOD),
 ]
 
 
@@ -127,7 +128,7 @@ def compare(
         "command": "compare",
         "rows": len(next(iter(found_labels.values()))),
         "clusters": k,
-        "methods": in_order(described, order),
+        "methods": ranked(described, order),
         "agreement": agreeing,
         "views": opened.facts(),
         "files": {},
@@ -140,7 +141,7 @@ def compare(
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodRun:
     """What a method came to."""
 
     seconds: float
@@ -171,7 +172,7 @@ def check_sort(asked: str | None, has_target: bool) -> str | None:
     return found
 
 
-def in_order(described: dict[str, dict[str, Any]], order: str | None) -> dict[str, dict[str, Any]]:
+def ranked(described: dict[str, dict[str, Any]], order: str | None) -> dict[str, dict[str, Any]]:
     """Return the methods, best first; those that failed are last."""
 
     def rank(name: str) -> tuple[bool, float]:
@@ -199,7 +200,7 @@ def run_methods(
     seed: int,
     limit: float | None,
     step: Callable[[int, str], None],
-) -> dict[str, Outcome]:
+) -> dict[str, MethodRun]:
     """Run methods one after the other, in a process of their own; what one cannot do, others may."""
     from coterie.children import Child
 
@@ -211,9 +212,9 @@ def run_methods(
             try:
                 child.call(load_kernels, method.estimator)
                 labels, seconds = child.call(fit_method, method, k, seed, limit=limit)
-                outcomes[method.name] = Outcome(seconds, labels)
+                outcomes[method.name] = MethodRun(seconds, labels)
             except EXPECTED as error:
-                outcomes[method.name] = Outcome(time.perf_counter() - started, None, in_one_line(error))
+                outcomes[method.name] = MethodRun(time.perf_counter() - started, None, in_one_line(error))
     return outcomes
 
 
@@ -247,7 +248,7 @@ def all_methods(views: list[str]) -> list[Method]:
 
 
 def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Method]:
-    """Return the methods that were asked for; where none was, or all, those that bear so many rows."""
+    """Return the methods that were asked for; where none was, or all, those that can be run on the number of rows."""
     methods = all_methods(views)
     if asked and asked != [ALL]:
         return [find_method(name, methods) for name in asked]

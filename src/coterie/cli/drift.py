@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.predict import ModelArgument, named_views, open_new_files
+from coterie.cli.predict import ModelArgument, named_views, open_new_rows
 from coterie.cli.session import Voice, cell
-from coterie.cli.start import import_estimator, quick_imports
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,13 +49,9 @@ def drift(
     * `coterie drift digits.coterie pixels=more.npy --tolerance 0.05 --json`
     """
     voice = Voice.of(ctx)
-    with quick_imports():
-        files = open_new_files(model, views, id_column, header, numeric_only)
-        import_estimator()
-        from coterie.drift import measure_drift
-        from coterie.saving import load
-    estimator = load(model)
-    estimator.set_params(**{name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None})
+    estimator, files = open_new_rows(ctx.params)
+    from coterie.drift import measure_drift
+
     opened = named_views(files, estimator.view_names_, voice)
     with voice.bar(f"comparing {opened.n_rows:,} rows"):
         measured = measure_drift(estimator, opened.tables, tolerance=tolerance)

@@ -15,6 +15,7 @@ from coterie.cli.tables import (
     OpenedViews,
     check_one_column,
     check_outputs,
+    cluster_sizes,
     open_files,
     read_column,
     read_columns,
@@ -43,7 +44,11 @@ ReportFile = Annotated[
 ]
 Embedding = Annotated[
     Path | None,
-    typer.Option("--embedding", help="Write each row's place in the augmented view.", rich_help_panel=opt.FILES),
+    typer.Option(
+        "--embedding",
+        help="Write each row's embedding, its coordinates in the augmented view.",
+        rich_help_panel=opt.FILES,
+    ),
 ]
 Confidence = Annotated[
     bool, typer.Option("--confidence", help="Write how sure each label is, beside it.", rich_help_panel=opt.FILES)
@@ -169,11 +174,11 @@ def fit(
         "changes": changes,
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
-        "sizes": cluster_sizes(estimator),
+        "sizes": cluster_sizes(estimator.labels_, estimator.n_clusters_),
         "basis": chosen_basis(getattr(estimator, "candidates_", None), estimator.basis),
         "stability": getattr(estimator, "stability_", None),
         "candidates": getattr(estimator, "candidates_", None),
-        "views": describe_views(estimator, opened),
+        "views": view_facts(estimator, opened),
         "scores": None if known is None else scores(known, estimator.labels_),
         "seconds": seconds,
         "files": {},
@@ -210,13 +215,6 @@ def check_report(path: Path | None) -> None:
         environment()
 
 
-def cluster_sizes(estimator: GuidedCoTraining) -> list[int]:
-    """Return the number of rows in every cluster."""
-    import numpy as np
-
-    return np.bincount(estimator.labels_, minlength=estimator.n_clusters_).tolist()
-
-
 def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:
     """Return the basis that a fit chose, or the one that was asked for where it had no choice.
 
@@ -230,7 +228,7 @@ def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:
     return next((line["name"] for line in candidates or () if line["chosen"]), asked)
 
 
-def describe_views(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
+def view_facts(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
     """Return what each view is and its weight, as plain data."""
     return {
         name: {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.session import plain, remember_debug
+from coterie.cli.session import as_json, remember_debug
 from coterie.files import expand_home
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def recorded(ctx: typer.Context) -> dict[str, Any]:
     """Return a command's options as they are in force, such that a TOML file of them gives the same run."""
     names = long_names(ctx)
     return {
-        names[param]: [str(entry) for entry in value] if isinstance(value, list | tuple) else plain(value)
+        names[param]: [str(entry) for entry in value] if isinstance(value, list | tuple) else as_json(value)
         for param, value in sorted(ctx.params.items())
         if param not in NOT_RECORDED and value is not None and value != () and value != []
     }

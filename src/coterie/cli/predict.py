@@ -21,6 +21,7 @@ from coterie.cli.tables import (
     OpenedViews,
     check_one_column,
     check_outputs,
+    cluster_sizes,
     match_files,
     read_target,
     scores,
@@ -28,9 +29,9 @@ from coterie.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
+    from coterie import GuidedCoTraining
     from coterie.formats import FileTable
     from coterie.method.assignment import Prediction
 
@@ -91,15 +92,7 @@ def predict(
     * `coterie predict digits.coterie new_*.npy --labels -` writes to standard output.
     """
     voice = Voice.of(ctx)
-    with quick_imports():
-        files = open_new_files(model, views, id_column, header, numeric_only)
-        import_estimator()
-        from coterie.saving import load
-    estimator = load(model)
-    if device is not None:
-        estimator.set_params(device=device)
-    if jobs is not None:
-        estimator.set_params(n_jobs=jobs)
+    estimator, files = open_new_rows(ctx.params)
     opened = named_views(files, estimator.view_names_, voice)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
@@ -126,7 +119,7 @@ def predict(
         "model": str(model),
         "rows": opened.n_rows,
         "clusters": estimator.n_clusters_,
-        "sizes": count(assigned, estimator.n_clusters_),
+        "sizes": cluster_sizes(assigned, estimator.n_clusters_),
         "unlabelled": unlabelled,
         "views": opened.facts(),
         "left_out": [name for name in estimator.view_names_ if name not in opened.files],
@@ -140,6 +133,17 @@ def predict(
         voice.note("Nothing was written. Add --labels new.csv.")
 
 
+def open_new_rows(params: Mapping[str, Any]) -> tuple[GuidedCoTraining, dict[str, FileTable]]:
+    """Return a command's model, which runs where the command says or else where it was fitted, and its files."""
+    with quick_imports():
+        files = open_new_files(*(params[name] for name in ("model", "views", "id_column", "header", "numeric_only")))
+        import_estimator()
+        from coterie.saving import load
+    where = {"device": params["device"], "n_jobs": params["jobs"]}
+    estimator = load(params["model"])
+    return estimator.set_params(**{name: value for name, value in where.items() if value is not None}), files
+
+
 def open_new_files(
     model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None, numeric_only: bool = False
 ) -> dict[str, FileTable]:
@@ -149,8 +153,8 @@ def open_new_files(
     are no files.
     """
     from coterie.formats import FormatError, open_views
-    from coterie.formats.container import read_container_header
     from coterie.formats.errors import NoRowsError
+    from coterie.storage.container import read_container_header
 
     notes = read_container_header(model, newest=NEWEST).content.get("notes", {})
     config = notes.get("config", {}) if isinstance(notes, dict) else {}
@@ -240,13 +244,6 @@ def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 def holds(name: str, word: str) -> bool:
     """Whether a name has a word in it that neither letters nor digits touch."""
     return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
-
-
-def count(labels: np.ndarray, n_clusters: int) -> list[int]:
-    """Return the number of rows in every cluster."""
-    import numpy as np
-
-    return np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
 
 
 def show(console: Console, found: dict[str, Any]) -> None:

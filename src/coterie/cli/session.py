@@ -158,7 +158,7 @@ class Voice:
             from coterie import __version__
 
             whole = {"coterie": __version__, **found, "warnings": self.warnings}
-            typer.echo(json.dumps(plain(whole), ensure_ascii=False, allow_nan=False))
+            typer.echo(json.dumps(as_json(whole), ensure_ascii=False, allow_nan=False))
         elif not self.quiet:
             show(console())
 
@@ -231,21 +231,21 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Return a value as JSON has it: arrays as lists, paths as text, and null for NaN and infinity.
 
     Examples
     --------
     >>> import numpy as np
-    >>> plain({"gap": np.array([0.5, np.nan]), "k": np.int64(3)})
+    >>> as_json({"gap": np.array([0.5, np.nan]), "k": np.int64(3)})
     {'gap': [0.5, None], 'k': 3}
     """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): plain(entry) for name, entry in value.items()}
+        return {str(name): as_json(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+        return [as_json(entry) for entry in value]
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)

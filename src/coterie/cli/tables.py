@@ -71,6 +71,13 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
     return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
 
 
+def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[int]:
+    """Return the number of rows in every cluster; rows without one have the label -1."""
+    import numpy as np
+
+    return np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
+
+
 def read_target(
     path: str | None, id_column: str | None, opened: OpenedViews, header: bool | None = None
 ) -> np.ndarray | None:

@@ -1,18 +1,18 @@
 """Reading tables from files of many formats, block by block, and writing files that appear only when they are whole.
 
 A format is one module here and one line of ``registry.FAMILIES``, which gives the module's name, the extensions, what
-the first bytes may look like (``registry.FIRST_BYTES``), and whether columns have types of their own. The module
-provides three functions (`registry.Reader`), and imports the format's library inside functions, by `errors.package`:
+the first bytes may look like (``registry.FIRST_BYTES``), and what a file holds: a table, tables by key, or columns. The
+module provides two or three functions, and imports the format's library inside functions, by `errors.package`:
 
-``list_tables(path)``
-    the keys of a file that open as views of their own, without known labels; ``()`` where the file is one table;
 ``open_store(path, request)``
     a `stores.Store`: shape, type, names of columns and ids of rows, and a ``read(start, stop)`` that gives any run of
     rows. ``request`` (`registry.Request`) says which key is meant; only a format whose columns have types looks at its
     ``columns`` and ``id_column``, others are cut to columns after reading. Nothing large is read or allocated before
     its size was compared with the bytes that are there (`unpacking.check_ratio`);
 ``read_labels(path, request)``
-    known labels, and the rows' ids where the file has any, as a `labels.Target`.
+    known labels, and the rows' ids where the file has any, as a `labels.Target`;
+``list_tables(path)``, where a file may hold several
+    the keys that open as views of their own, without known labels; ``()`` where a file is one table.
 
 They may raise anything: the caller turns it into a `FormatError` that names the file (`errors.blaming`). What a store
 holds open is made by a `stores.Lazy`, so that tables can be pickled, forked and read by several threads; stores that

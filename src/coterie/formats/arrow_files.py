@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request
 from coterie.formats.segments import Cursors, SegmentStore, rows_per_block
 from coterie.formats.stores import Lazy, Store
 
@@ -163,39 +164,38 @@ class StreamBatches:
         return self._batches[number]
 
 
+def arrow_types() -> Any:
+    """Return what tells Arrow's types apart."""
+    return package("pyarrow", "Reading Arrow files").types
+
+
 # -- values -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadBatches:
-    """A segment's number -> its rows as arrays."""
-
-    file: ParquetFile | ArrowFile
-    fields: tuple[Field, ...]
-    dtype: np.dtype
-
-    def __call__(self, segment: int) -> Iterator[np.ndarray]:
-        """Yield the rows of a segment."""
-        width = sum(field.width for field in self.fields)
-        names = [field.name for field in self.fields]
-        for batch in self.file.batches(segment, names, rows_per_block(width, self.dtype)):
-            out = np.empty((batch.num_rows, width), dtype=self.dtype)  # (b, d)
-            first = 0
-            for field in self.fields:
-                out[:, first : first + field.width] = values_of(batch.column(field.name), field, self.dtype)
-                first += field.width
-            yield out
+def read_batches(
+    file: ParquetFile | ArrowFile, fields: tuple[Field, ...], dtype: np.dtype, segment: int
+) -> Iterator[np.ndarray]:
+    """Yield the rows of a segment as arrays."""
+    names = [field.name for field in fields]
+    width = sum(field.width for field in fields)
+    for batch in file.batches(segment, names, rows_per_block(width, dtype)):
+        out = np.empty((batch.num_rows, width), dtype=dtype)  # (b, d)
+        first = 0
+        for field in fields:
+            out[:, first : first + field.width] = column_values(batch.column(field.name), field, dtype)
+            first += field.width
+        yield out
 
 
-def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
+def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
     """Return a column of a batch as numbers; what it has no value for is NaN."""
-    arrow = package("pyarrow", "Reading Arrow files")
+    types = arrow_types()
     if field.is_list:
         there = column.drop_null() if column.null_count else column
         lengths = np.asarray(there.value_lengths()) if not is_fixed(column.type) else None
         if (lengths is not None and (lengths != field.width).any()) or (column.null_count and dtype.kind != "f"):
             raise ValueError(f"column {field.name!r} must hold {field.width} numbers in every row, and does not")
-        rows = values_of(there.flatten(), Field(field.name, field.dtype), dtype).reshape(len(there), field.width)
+        rows = column_values(there.flatten(), Field(field.name, field.dtype), dtype).reshape(len(there), field.width)
         if not column.null_count:
             return rows  # (b, width)
         found = np.full((len(column), field.width), np.nan, dtype=dtype)  # (b, width)
@@ -203,35 +203,51 @@ def values_of(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
         return found
     if column.null_count and dtype.kind != "f":
         raise ValueError(f"column {field.name!r} lacks values, which whole numbers cannot say. Store it as float")
-    if arrow.types.is_decimal(column.type) or (column.null_count and not arrow.types.is_floating(column.type)):
-        column = column.cast(arrow.float64())
-    if column.null_count or arrow.types.is_boolean(column.type):
+    if types.is_decimal(column.type) or (column.null_count and not types.is_floating(column.type)):
+        column = column.cast("float64")
+    if column.null_count or types.is_boolean(column.type):
         return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
     return np.from_dlpack(column)[:, None]  # (b, 1), as it lies in memory; pyarrow's own way asks pandas first
 
 
 def is_fixed(kind: Any) -> bool:
     """Whether an Arrow type is a list of always the same length."""
-    return package("pyarrow", "Reading Arrow files").types.is_fixed_size_list(kind)
+    return arrow_types().is_fixed_size_list(kind)
 
 
-def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type holds numbers, or lists of them."""
-    types = package("pyarrow", "Reading Arrow files").types
-    if is_fixed(kind) or types.is_list(kind) or types.is_large_list(kind):
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is a list."""
+    return is_fixed(kind) or arrow_types().is_list(kind) or arrow_types().is_large_list(kind)
+
+
+def number_type(kind: Any) -> np.dtype | None:
+    """Return the NumPy type of an Arrow type that holds numbers, or lists of them; None for another one."""
+    types = arrow_types()
+    if is_list(kind):
         kind = kind.value_type
-    return any(known(kind) for known in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
+    if types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if types.is_boolean(kind):
+        return np.dtype(np.bool_)
+    if types.is_integer(kind) or types.is_floating(kind):  # pyarrow would tell too, and some versions ask pandas
+        letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+        return np.dtype(f"{letter}{kind.bit_width // 8}")
+    return None
 
 
 def field_of(file: ParquetFile | ArrowFile, name: str, kind: Any) -> Field:
     """Return how a column is read; refuse what is not numbers."""
-    types = package("pyarrow", "Reading Arrow files").types
-    if is_fixed(kind):
-        return Field(name, number_type(file, name, kind.value_type), kind.list_size, is_list=True)
-    if types.is_list(kind) or types.is_large_list(kind):
-        width = first_length(file, name)
-        return Field(name, number_type(file, name, kind.value_type), width, is_list=True)
-    return Field(name, number_type(file, name, kind))
+    dtype = number_type(kind)
+    if dtype is None:
+        inner = kind.value_type if is_list(kind) else kind
+        what = "dates or times" if arrow_types().is_temporal(inner) else f"{inner}, not numbers,"
+        raise FormatError(
+            f"{file.path}: column {name!r} holds {what} from row 0 on. Encode it as numbers, leave it out (choose "
+            "columns, or numeric_only: --numeric-only), or make it the id column (id_column: --id-column)."
+        )
+    if not is_list(kind):
+        return Field(name, dtype)
+    return Field(name, dtype, kind.list_size if is_fixed(kind) else first_length(file, name), is_list=True)
 
 
 def first_length(file: ParquetFile | ArrowFile, name: str) -> int:
@@ -243,29 +259,7 @@ def first_length(file: ParquetFile | ArrowFile, name: str) -> int:
     return 0
 
 
-def number_type(file: ParquetFile | ArrowFile, name: str, kind: Any) -> np.dtype:
-    """Return the NumPy type of an Arrow type that holds numbers."""
-    types = package("pyarrow", "Reading Arrow files").types
-    if types.is_decimal(kind):
-        return np.dtype(np.float64)
-    if types.is_boolean(kind):
-        return np.dtype(np.bool_)
-    if types.is_integer(kind) or types.is_floating(kind):  # pyarrow would tell too, and some versions ask pandas
-        letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
-        return np.dtype(f"{letter}{kind.bit_width // 8}")
-    what = "dates or times" if types.is_temporal(kind) else f"{kind}, not numbers,"
-    raise FormatError(
-        f"{file.path}: column {name!r} holds {what} from row 0 on. Encode it as numbers, leave it out (choose columns, "
-        "or numeric_only: --numeric-only), or make it the id column (id_column: --id-column)."
-    )
-
-
 # -- the reader -------------------------------------------------------------------------------------------------
-
-
-def list_tables(path: Path) -> tuple[str, ...]:
-    """Return no keys: the file is one table."""
-    return ()
 
 
 def arrow_file(path: Path) -> ParquetFile | ArrowFile:
@@ -275,7 +269,6 @@ def arrow_file(path: Path) -> ParquetFile | ArrowFile:
 
 def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
     file = arrow_file(path)
     schema = file.schema()
     names = list(schema.names)
@@ -286,8 +279,9 @@ def open_store(path: Path, request: Request) -> Store:
     chosen = choose_columns(request.columns, names, len(names), str(path), [names.index(name) for name in hidden])
     names = names if chosen is None else [names[c] for c in chosen]
     if request.numeric_only:
-        warn_of_others([name for name in names if not is_numeric(schema.field(name).type)], str(path))
-        names = [name for name in names if is_numeric(schema.field(name).type)]
+        others = [name for name in names if number_type(schema.field(name).type) is None]
+        warn_of_others(others, str(path))
+        names = [name for name in names if name not in others]
     lengths = file.segment_rows()
     check_shape((sum(lengths), len(names)), str(path))
     fields = tuple(field_of(file, name, schema.field(name).type) for name in names)
@@ -303,7 +297,7 @@ def open_store(path: Path, request: Request) -> Store:
         ids=ids,
         types=", ".join(f"{name} {schema.field(name).type}" for name in names),
         starts=starts,
-        cursors=Lazy(Cursors, ReadBatches(file, fields, dtype), starts, len(fields) * dtype.itemsize),
+        cursors=Lazy(Cursors, partial(read_batches, file, fields, dtype), starts, len(fields) * dtype.itemsize),
     )
 
 
@@ -315,14 +309,14 @@ def row_ids(
     if id_column is not None:
         chosen = choose_columns(id_column, schema.names, len(schema.names), str(file.path))
         name = schema.names[chosen[0]] if chosen is not None else ""
-        return Lazy(required_column, file, name), (name, *index)
+        return Lazy(whole_column, file, name), (name, *index)
     if not index:
         return None, ()
     if len(index) > 1:
         raise FormatError(
             f"{file.path} has an index of {len(index)} levels ({listed(index)}). Name one column as the id column."
         )
-    return Lazy(required_column, file, index[0]), (index[0],)
+    return Lazy(whole_column, file, index[0]), (index[0],)
 
 
 def index_columns(schema: Any) -> list[str]:
@@ -332,29 +326,16 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in found if isinstance(name, str)]
 
 
-def required_column(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
-    """Return a whole column, numbers or text, that must have a value in every row."""
-    column = whole_column(file, name)
-    if column.null_count:
+def whole_column(file: ParquetFile | ArrowFile, name: str, may_lack: bool = False) -> np.ndarray:
+    """Return a whole column, numbers or text; every row must have a value, or ``may_lack`` a fraction, which is NaN."""
+    column = file.column(name)
+    if arrow_types().is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count and not (may_lack and arrow_types().is_floating(column.type)):
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
     values = column.to_numpy(zero_copy_only=False)
     return text_array(values, f"{file.path}: column {name!r}") if values.dtype == object else values
-
-
-def values_or_nan(file: ParquetFile | ArrowFile, name: str) -> np.ndarray:
-    """Return a whole column, numbers or text; fractions that are missing are NaN, all else must be there."""
-    column = whole_column(file, name)
-    if package("pyarrow", "Reading Arrow files").types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False)
-    return required_column(file, name)
-
-
-def whole_column(file: ParquetFile | ArrowFile, name: str) -> Any:
-    """Return a column of Arrow's, with the values that a dictionary stands for."""
-    column = file.column(name)
-    is_dictionary = package("pyarrow", "Reading Arrow files").types.is_dictionary(column.type)
-    return column.dictionary_decode() if is_dictionary else column
 
 
 def read_labels(path: Path, request: Request) -> Target:
@@ -363,4 +344,4 @@ def read_labels(path: Path, request: Request) -> Target:
     schema = file.schema()
     ids, hidden = row_ids(file, schema, request.id_column)
     name = find_labels(path, [name for name in schema.names if name not in hidden], request.key)
-    return Target(values_or_nan(file, name), None if ids is None else ids())
+    return Target(whole_column(file, name, may_lack=True), None if ids is None else ids())

@@ -26,7 +26,7 @@ from scipy import sparse
 
 from coterie.files import written_whole
 from coterie.formats.errors import one_line
-from coterie.formats.numpy_files import member_header, members, read_names, required
+from coterie.formats.numpy_files import member, members, read_names, required
 from coterie.formats.stores import build_csr
 
 SUFFIX = ".npz"
@@ -39,7 +39,7 @@ def read_bundle(path: Path) -> tuple[dict[str, NDArray[Any] | sparse.csr_array],
     names = read_names(arrays, path)
     views = {name: read_view(arrays, i, path) for i, name in enumerate(names, start=1)}
     target = as_target(arrays["y"], f"{path}: 'y'") if "y" in arrays else None
-    check_rows(views, target, f"{path}")
+    check_same_rows(views, target, f"{path}")
     return views, target
 
 
@@ -48,7 +48,7 @@ def write_bundle(path: Path, views: Mapping[str, Any], target: Any = None) -> No
     arrays: dict[str, Any] = {"view_names": np.array(list(views), dtype=np.str_)}
     kept = {name: as_view(view, f"view {name!r} for {path}") for name, view in views.items()}
     labels = None if target is None else as_target(np.asarray(target), f"target for {path}")
-    check_rows(kept, labels, f"The data for {path}")
+    check_same_rows(kept, labels, f"The data for {path}")
     for i, view in enumerate(kept.values(), start=1):
         arrays.update(view_arrays(view, i))
     if labels is not None:
@@ -65,7 +65,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 raise ValueError("it holds a single array")
             file.seek(0)
             for key in members(path):
-                member_header(path, key)
+                member(path, key)
             archive = np.load(file, allow_pickle=False)
             return {key: archive[key] for key in archive.files}
     except MemoryError:
@@ -131,7 +131,7 @@ def view_arrays(view: NDArray[Any] | sparse.csr_array, i: int) -> dict[str, NDAr
     return {f"{key}_{name}": part for name, part in zip(CSR_PARTS, parts, strict=True)}
 
 
-def check_rows(
+def check_same_rows(
     views: Mapping[str, NDArray[Any] | sparse.csr_array],
     target: NDArray[np.int32] | None,
     owner: str,

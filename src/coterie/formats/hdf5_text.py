@@ -1,11 +1,16 @@
-"""A look at where an HDF5 file says that its text is, before the library follows it there.
+"""Checks of where an HDF5 file keeps its text, before the library follows it there.
 
 Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the offset of
-a heap, and the number of an object in it. The library takes the memory that a length asks for before it looks into the
-heap, and so a damaged file of some kilobytes takes gigabytes. Nothing of h5py shows the references: those of an array
-are found through the layout of its storage, and those of an attribute in the header of the object that has it, which is
-a run of messages, each a kind, a size and a body. Attributes that are stored away from the header, as is done where an
-object has many, are left to the library.
+a heap, and the number of an object in it. Two things end badly in the library:
+
+- It steps over the objects of a heap by the sizes that they state, and never comes back from one whose objects do not
+  add up. A heap ("global heap collection") is its mark, its size, and objects: a number, a count, a size, and that many
+  bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked at,
+  since the whole would have to be read for it.
+- It takes the memory that a length asks for before it looks into the heap, and so a damaged file of some kilobytes
+  takes gigabytes. Nothing of h5py shows the references: those of an array are found through the layout of its storage,
+  and those of an attribute in the header of the object that has it, which is a run of messages, each a kind, a size and
+  a body. Attributes that are stored away from the header, as is done where an object has many, are left to the library.
 
 Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
@@ -16,18 +21,22 @@ import math
 import mmap
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie.formats.errors import package
-from coterie.formats.hdf5_heaps import heap_sizes
 from coterie.formats.unpacking import is_bomb, map_file
 
 REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
 LAYOUT, ATTRIBUTE, CONTINUATION = 0x08, 0x0C, 0x10  # kinds of messages
 MAX_BLOCKS = 1000  # of one header
+HEAP_MARK = b"GCOL\x01\0\0\0"
+HEAP_HEAD = len(HEAP_MARK) + 8
+OBJECT = struct.Struct("<HHIQ")  # number, count, nothing, size
+HEAP_BYTES = 64 << 20  # of a file, in which heaps are looked for
 
 
 def check_text(array: Any) -> None:
@@ -88,6 +97,48 @@ def check_total(unpacked: int, packed: int) -> None:
     """Raise a ValueError where text is out of all proportion to the bytes that it comes from."""
     if is_bomb(unpacked, packed):
         raise ValueError(f"{unpacked:,} bytes of text are said to be in {packed:,} bytes of the file")
+
+
+# -- heaps ------------------------------------------------------------------------------------------------------
+
+
+def check_heaps(path: Path) -> None:
+    """Raise a ValueError for a file with a heap that its library would not come back from."""
+    about = path.stat()
+    check_heaps_of(path, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def check_heaps_of(path: Path, size: int, changed: int) -> None:
+    """Check a file once for each of its states."""
+    if not size:
+        return
+    with map_file(path) as content:
+        at = content.find(HEAP_MARK, 0, HEAP_BYTES)
+        while at >= 0:
+            heap_sizes(content, at)
+            at = content.find(HEAP_MARK, at + len(HEAP_MARK), HEAP_BYTES)
+
+
+def heap_sizes(content: mmap.mmap, at: int) -> dict[int, int]:
+    """Return the sizes of a heap's objects by their numbers; step over them as the library does."""
+    if content[at : at + len(HEAP_MARK)] != HEAP_MARK:
+        raise ValueError(f"there is no heap of text at byte {at:,}")
+    end = at + int.from_bytes(content[at + len(HEAP_MARK) : at + HEAP_HEAD], "little")
+    offset = at + HEAP_HEAD
+    if end > len(content):
+        raise ValueError(f"the heap of text at byte {at:,} ends after the file")
+    sizes = {}
+    while end - offset >= OBJECT.size:
+        number, _, _, length = OBJECT.unpack_from(content, offset)
+        # What is left counts its own head in its size.
+        step = length if number == 0 else OBJECT.size + length + -length % 8
+        if step < OBJECT.size or step > end - offset:
+            raise ValueError(f"the heap of text at byte {at:,} does not add up at byte {offset:,}")
+        sizes[number] = length
+        offset += step
+    sizes.pop(0, None)
+    return sizes
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------

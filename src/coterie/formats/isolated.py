@@ -5,11 +5,11 @@ name, and ends with 0; or it writes one line to standard error that says what is
 `REFUSED`. Nothing is pickled on the way.
 
 MATLAB's files before version 7.3 are read so: they have to be read whole in any case. For parquet, HDF5 and zarr, a
-child that tries a file first was measured in the place of our own looks at it (``parquet_footer``, ``hdf5_heaps``,
-``hdf5_text``, ``zarr_chunks``; benchmarks/scripts/fuzz.py, ``--checks probe`` and ``whole``). One that reads names and
-first rows is not enough: what it leaves out is read later, and labels of damaged AnnData in zarr then asked for
-gigabytes. One that reads all there is would have every row of every file read twice, by two processes that each import
-the library. Our looks read footers, headers and references to text, and no rows.
+child that tries a file first was measured instead of our own checks (``parquet_footer``, ``hdf5_text``,
+``zarr_chunks``; benchmarks/scripts/fuzz.py, ``--checks probe`` and ``whole``). One that reads names and first rows is
+not enough: what it leaves out is read later, and labels of damaged AnnData in zarr then asked for gigabytes. One that
+reads all there is would have every row of every file read twice, by two processes that each import the library. Our
+checks read footers, headers and references to text, and no rows.
 """
 
 from __future__ import annotations
@@ -62,18 +62,8 @@ def installed_memory() -> int:
 def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap.mmap:
     """Return what a module, run in a child process, wrote of a file; mapped from a temporary file.
 
-    Parameters
-    ----------
-    module : str
-        Whose ``main`` calls `run_child`.
-    path : Path
-    limits : Limits or None
-        None takes those of `Limits.for_file`.
-
-    Raises
-    ------
-    FormatError
-        If the child refuses the file, ends before it is done, or exceeds a limit.
+    The module's ``main`` calls `run_child`. A file that the child refuses, that ends it, or that exceeds a limit (None:
+    those of `Limits.for_file`) is a FormatError.
     """
     limits = limits or Limits.for_file(path)
     with tempfile.TemporaryFile(prefix="coterie-") as content, tempfile.TemporaryFile() as said:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,12 @@ def is_label(name: str) -> bool:
     return name.rpartition("/")[2].lower().replace("_", "") in LABEL_NAMES
 
 
+def tables_among(keys: Collection[str], n_dimensions: Callable[[str], int]) -> tuple[str, ...]:
+    """Return the entries that are views: tables, or columns where there are none; labels only where all are labels."""
+    named = tuple(key for key in keys if not is_label(key))
+    return tuple(key for key in named if n_dimensions(key) > 1) or named or tuple(keys)
+
+
 def find_labels(path: Path, names: Sequence[str], key: str | None) -> str:
     """Return the entry that holds the labels: the one asked for, the only one, or the one that is called so."""
     if key is not None:
@@ -71,31 +77,20 @@ class Target:
     where: str = "The target"
 
     def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
-        """Return the labels of some rows: by id where both have ids, else by position.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows,) or None
-            The rows' ids.
-        n_rows : int
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+        """Return the labels of ``n_rows`` rows: by id where both have ids, else by position."""
         if ids is None or self.ids is None:
             if len(self.labels) != n_rows:
                 raise FormatError(f"{self.where} has {len(self.labels)} labels for {n_rows} rows. Give both row ids.")
             return self.labels
         _, (_, found) = match_ids([("The data", ids), (self.where, self.ids)])
-        places = np.arange(n_rows) if found is None else found[:n_rows]
-        lacking = np.flatnonzero(places < 0)
+        positions = np.arange(n_rows) if found is None else found[:n_rows]
+        lacking = np.flatnonzero(positions < 0)
         if len(lacking):
             row = str(ids[lacking[0]])
             raise FormatError(
                 f"{self.where} has no label for {len(lacking)} of the rows, {row!r} among them. Add them."
             )
-        return self.labels[places]
+        return self.labels[positions]
 
 
 def as_labels(values: np.ndarray, where: str) -> np.ndarray:

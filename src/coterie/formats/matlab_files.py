@@ -165,7 +165,7 @@ def matlab_shape(node: Any) -> tuple[int, ...]:
 def variables_73(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return shape and class of every variable; the fields of a struct are ``name/field``."""
     root = tree_files.open_root(path)
-    nodes = {name: tree_files.part(root, name) for name in root if not name.startswith("#")}
+    nodes = {name: tree_files.child(root, name) for name in root if not name.startswith("#")}
     for name, node in list(nodes.items()):
         if class_of(node) == "struct" and not tree_files.is_array(node):
             nodes.update({f"{name}/{field}": child for field, child in nodes.pop(name).items()})
@@ -183,7 +183,7 @@ def csr_parts_73(path: Path, key: str, shape: tuple[int, int], turn: bool) -> tu
     """Return a sparse variable, which is stored by columns, by rows."""
     node = tree_files.node_at(path, key)
     data, indices, indptr = (
-        tree_files.part(node, name)[:] if name in node else np.empty(0) for name in ("data", "ir", "jc")
+        tree_files.child(node, name)[:] if name in node else np.empty(0) for name in ("data", "ir", "jc")
     )
     parts = (data, indices.astype(np.int64), indptr.astype(np.int64))
     return csr_parts_of((sparse.csr_array if turn else sparse.csc_array)(parts, shape=shape))

@@ -14,9 +14,9 @@ from scipy import sparse
 
 from coterie.formats.checks import address, check_dtype, check_shape, listed
 from coterie.formats.errors import FormatError
-from coterie.formats.labels import Target, find_labels, is_label
-from coterie.formats.registry import Request, refuse_key
-from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version
+from coterie.formats.labels import Target, find_labels, tables_among
+from coterie.formats.registry import Request
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, RawStore, Store, csr_parts_of, file_version, sparse_store
 from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio, unpack
 
 SPARSE_KEYS = {"format", "shape", "data"}
@@ -80,49 +80,57 @@ def map_npy(path: Path) -> np.ndarray:
 # -- npz --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class ArchiveArray:
+    """An array of an archive."""
+
+    path: Path
+    info: zipfile.ZipInfo
+    header: NpyHeader
+    begin: int | None  # the byte of the archive at which its own file begins; None where it is compressed
+
+    def map(self) -> np.ndarray:
+        """Return the array: mapped where it is stored as it is, else unpacked and mapped."""
+        if not self.header.size - self.header.offset:
+            return np.empty(self.header.shape, self.header.dtype)
+        if self.begin is not None:
+            return map_array(np.memmap(self.path, np.uint8, "r"), self.header, self.begin)
+        with zipfile.ZipFile(self.path) as archive, archive.open(self.info) as file:
+            where = address(self.path, key_of(self.info))
+            return map_array(unpack(file, self.info.compress_size, where), self.header)  # type: ignore[arg-type]
+
+
+def key_of(info: zipfile.ZipInfo) -> str:
+    """Return what an array of an archive is called."""
+    return info.filename.removesuffix(".npy")
+
+
 def members(path: Path) -> dict[str, zipfile.ZipInfo]:
     """Return the arrays of an archive by key."""
     with zipfile.ZipFile(path) as archive:
-        return {info.filename.removesuffix(".npy"): info for info in archive.infolist() if not info.is_dir()}
+        return {key_of(info): info for info in archive.infolist() if not info.is_dir()}
 
 
-def member(path: Path, key: str) -> zipfile.ZipInfo:
-    """Return one array's entry in the archive."""
+def member(path: Path, key: str) -> ArchiveArray:
+    """Return an array of an archive, after a check of its header."""
     found = members(path)
     if key not in found:
         raise FormatError(f"{path} has no array {key!r} (there: {listed(found)}).")
     info = found[key]
     check_ratio(info.file_size, info.compress_size, address(path, key))
-    return info
-
-
-def member_header(path: Path, key: str) -> NpyHeader:
-    """Return the header of one array of an archive."""
-    info = member(path, key)
     with zipfile.ZipFile(path) as archive, archive.open(info) as file:
-        return read_npy_header(file, info.file_size, address(path, key))  # type: ignore[arg-type]
-
-
-def member_start(path: Path, info: zipfile.ZipInfo) -> int | None:
-    """Return the byte at which an array's own file begins in the archive; None where it is compressed."""
+        header = read_npy_header(file, info.file_size, address(path, key))  # type: ignore[arg-type]
     if info.compress_type != zipfile.ZIP_STORED:
-        return None
+        return ArchiveArray(path, info, header, None)
     with open(path, "rb") as file:
-        # The entry's header comes first: 30 bytes, and a name and extras whose lengths are in it.
+        # The entry's own header comes first: 30 bytes, and a name and extras whose lengths are in it.
         file.seek(info.header_offset + 26)
-        return info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
+        return ArchiveArray(path, info, header, info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
 
 
 def map_member(path: Path, key: str) -> np.ndarray:
-    """Return one array of an archive: mapped where it is stored as it is, else unpacked and mapped."""
-    info, header = member(path, key), member_header(path, key)
-    if not header.size - header.offset:
-        return np.empty(header.shape, header.dtype)
-    begin = member_start(path, info)
-    if begin is not None:
-        return map_array(np.memmap(path, np.uint8, "r"), header, begin)
-    with zipfile.ZipFile(path) as archive, archive.open(info) as file:
-        return map_array(unpack(file, info.compress_size, address(path, key)), header)  # type: ignore[arg-type]
+    """Return one array of an archive, mapped."""
+    return member(path, key).map()
 
 
 def read_member(path: Path, key: str) -> np.ndarray:
@@ -171,8 +179,6 @@ def required(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> np.ndarr
 
 def list_tables(path: Path) -> tuple[str, ...]:
     """Return the keys that open as views of their own; none where the file is one table."""
-    if path.suffix.lower() == ".npy":
-        return ()
     found = members(path)
     if not found:
         raise FormatError(f"{path} holds no arrays. Write it again.")
@@ -180,16 +186,13 @@ def list_tables(path: Path) -> tuple[str, ...]:
         return tuple(view_numbers(path))
     if len(found) == 1 or set(found) >= SPARSE_KEYS:
         return ()
-    named = [key for key in found if not is_label(key)]
-    wide = tuple(key for key in named if len(member_header(path, key).shape) > 1)
-    return wide or tuple(named) or tuple(found)
+    return tables_among(found, lambda key: len(member(path, key).header.shape))
 
 
 def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
     key = request.key
     if path.suffix.lower() == ".npy":
-        refuse_key(path, key)
         return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
     found = members(path)
     where = address(path, key)
@@ -204,8 +207,8 @@ def open_store(path: Path, request: Request) -> Store:
         key = f"view_{views[key]}"
         if f"{key}_data" in found:
             return csr_store(path, where, [f"{key}_{part}" for part in CSR_KEYS])
-    begin = member_start(path, member(path, key))
-    return array_store(path, where, member_header(path, key), begin, Lazy(map_member, path, key))
+    found_member = member(path, key)
+    return array_store(path, where, found_member.header, found_member.begin, Lazy(map_member, path, key))
 
 
 def array_store(path: Path, where: str, header: NpyHeader, begin: int | None, array: Lazy[np.ndarray]) -> Store:
@@ -222,22 +225,16 @@ def array_store(path: Path, where: str, header: NpyHeader, begin: int | None, ar
 
 def csr_store(path: Path, where: str, keys: list[str]) -> Store:
     """Return a store of a sparse matrix in four arrays: data, indices, indptr, shape."""
-    data, indices, indptr = (member_header(path, key) for key in keys[:3])
+    headers = [member(path, key).header for key in keys[:3]]
     shape = check_shape(read_member(path, keys[3]).ravel().tolist(), where)
-    if indptr.shape != (shape[0] + 1,) or data.shape != indices.shape or indices.dtype.kind not in "iu":
-        raise FormatError(
-            f"{where} is not a sparse matrix of {shape[0]} rows: it has {indptr.shape[0]} row pointers, "
-            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
-        )
-    parts: Lazy[Any] = Lazy(map_members, path, *keys[:3])
-    return CSRStore(where=where, shape=shape, dtype=check_dtype(data.dtype, where), parts=parts)
+    return sparse_store(where, shape, headers, Lazy(map_members, path, *keys[:3]))
 
 
 def scipy_store(path: Path) -> Store:
     """Return a store of what ``scipy.sparse.save_npz`` wrote."""
     if str(read_member(path, "format").astype(np.str_)) == "csr":
         return csr_store(path, str(path), list(CSR_KEYS))
-    headers = {key: member_header(path, key) for key in members(path)}  # nothing is larger than it says
+    headers = {key: member(path, key).header for key in members(path)}  # nothing is larger than it says
     shape = check_shape(read_member(path, "shape").ravel().tolist(), str(path))
     check_ratio(SPARSE_ROW_BYTES * shape[0], path.stat().st_size, path)
     return CSRStore(

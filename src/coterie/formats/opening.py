@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,7 @@ from coterie.formats.checks import address, listed
 from coterie.formats.columns import ColumnChoice, choose_columns
 from coterie.formats.errors import FormatError, blaming
 from coterie.formats.labels import Target, as_labels
-from coterie.formats.registry import Paths, Request, check_first_bytes, family_of, files_of, stem
+from coterie.formats.registry import Paths, Request, checked_family, family_of, files_of, stem
 from coterie.formats.specs import Spec, name_of_key, names_of_keys, parse_spec
 from coterie.formats.stores import Lazy, StackStore, Store
 from coterie.formats.tables import FileTable
@@ -90,9 +90,9 @@ def open_table(
     stores = [open_store(file, Request(key, columns, id_column, header, numeric_only)) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
     store = stores[0] if len(stores) == 1 else stack_stores(stores, owner)
-    chosen = (
-        None if family_of(files[0]).has_columns else choose_columns(columns, store.columns, store.shape[1], store.where)
-    )
+    chosen = None  # where the reader has chosen columns itself
+    if family_of(files[0]).holds != "columns":
+        chosen = choose_columns(columns, store.columns, store.shape[1], store.where)
     if name is None:
         name = name_of_key(key) if key else stem(Path(path) if isinstance(path, str | PathLike) else files[0])
     return FileTable(name, store, chosen, files)
@@ -123,12 +123,8 @@ def open_views(
     ----------
     specs : str, path, list of these, or dict
         The views. In a dict, the keys are the views' names, and a list of paths is one table.
-    id_column : str, int or None, default=None
-        The column of ids in text, parquet and Arrow files.
-    header : bool or None, default=None
-        Whether the first lines of text files hold names; see `open_table`.
-    numeric_only : bool, default=False
-        Whether columns that hold no numbers are left out; see `open_table`.
+    id_column, header, numeric_only
+        As in `open_table`; formats without columns are read without an ``id_column``.
 
     Returns
     -------
@@ -166,30 +162,24 @@ def open_views(
 
 
 def open_target(
-    path: str | PathLike[str],
-    key: str | None = None,
-    *,
-    id_column: str | int | None = None,
-    header: bool | None = None,
+    path: str | PathLike[str], key: str | None = None, *, id_column: str | int | None = None, header: bool | None = None
 ) -> Target:
     """Read known labels, for evaluation.
 
     Parameters
     ----------
     path : str or path
-        A file, or ``path::key``.
+        A file, ``path[column]`` or ``path::key``.
     key : str or None, default=None
-        The column, array, variable or obs column. None takes the only one, or the one that is called ``y``, ``gt``,
-        ``truth``, ``label``, ``target`` or the like.
-    id_column : str, int or None, default=None
-        The column of ids in a text, parquet or Arrow file; others have none, and it is not looked for.
-    header : bool or None, default=None
-        Whether the first line of a text file holds names; see `open_table`.
+        The column, array, variable or obs column, where the path does not say it. None takes the only one, or the one
+        that is called ``y``, ``gt``, ``truth``, ``label``, ``target`` or the like.
+    id_column, header
+        As in `open_table`; formats without columns are read without an ``id_column``.
 
     Returns
     -------
     Target
-        Labels, and the rows' ids where the file has any.
+        Labels, whole numbers or text, and the rows' ids where the file has any.
 
     Examples
     --------
@@ -199,30 +189,13 @@ def open_target(
     >>> open_target(path).labels
     array([0, 0, 1])
     """
-    spec = parse_spec(path)
-    request = Request(spec.key if key is None else key, None, id_column, header)
-    return one_target([read_labels(file, request) for file in files_of(spec.path)], str(path))
+    return column_of_files(path, Request(key, None, id_column, header), as_labels)
 
 
 def open_column(
-    path: str | PathLike[str],
-    key: str | None = None,
-    *,
-    id_column: str | int | None = None,
-    header: bool | None = None,
+    path: str | PathLike[str], key: str | None = None, *, id_column: str | int | None = None, header: bool | None = None
 ) -> Target:
-    """Read one column of any values, such as what a map is to be coloured by.
-
-    Parameters
-    ----------
-    path : str or path
-        A file, ``path[column]`` or ``path::key``.
-    key : str or None, default=None
-        The column, where the path does not say it.
-    id_column : str, int or None, default=None
-        The column of ids in a text, parquet or Arrow file; others have none, and it is not looked for.
-    header : bool or None, default=None
-        Whether the first line of a text file holds names; see `open_table`.
+    """Read one column of any values, such as what a map is to be coloured by; parameters are those of `open_target`.
 
     Returns
     -------
@@ -237,12 +210,24 @@ def open_column(
     >>> open_column(f"{path}[age]").labels
     array([0.5, 1.5, nan])
     """
+    return column_of_files(path, Request(key, None, id_column, header), as_values)
+
+
+def column_of_files(
+    path: str | PathLike[str], request: Request, convert: Callable[[np.ndarray, str], np.ndarray]
+) -> Target:
+    """Return a column of a file, or of several as one, after ``convert`` has looked at its values."""
     spec = parse_spec(path)
     if spec.columns is not None and len(spec.columns) > 1:
         raise FormatError(f"{path} names {len(spec.columns)} columns. Name them one by one.")
-    request = Request(key or spec.key or (spec.columns[0] if spec.columns else None), None, id_column, header)
-    parts = [read_values(file, request) for file in files_of(spec.path)]
-    return one_target([Target(as_values(part.labels, str(path)), part.ids) for part in parts], str(path))
+    request = replace(request, key=request.key or spec.key or (spec.columns[0] if spec.columns else None))
+    parts = []
+    for file in files_of(spec.path):
+        family = checked_family(file)
+        with blaming(address(file, request.key)):
+            found = family.reader().read_labels(file, request)
+        parts.append(Target(convert(np.asarray(found.labels), address(file, request.key)), found.ids))
+    return one_target(parts, str(path))
 
 
 def one_target(parts: list[Target], where: str) -> Target:
@@ -254,15 +239,6 @@ def one_target(parts: list[Target], where: str) -> Target:
     return Target(labels, np.concatenate(ids) if ids else None, where)
 
 
-def read_values(path: Path, request: Request) -> Target:
-    """Return one column of one file, as it is stored."""
-    family = family_of(path)
-    check_first_bytes(path, family)
-    with blaming(address(path, request.key)):
-        found = family.reader().read_labels(path, request)
-    return Target(np.asarray(found.labels), found.ids)
-
-
 def as_values(values: np.ndarray, where: str) -> np.ndarray:
     """Return numbers, also fractions and NaN, or text, one per row."""
     if values.dtype.kind == "f" and sum(side > 1 for side in values.shape) <= 1:
@@ -270,22 +246,15 @@ def as_values(values: np.ndarray, where: str) -> np.ndarray:
     return as_labels(values, where)
 
 
-def read_labels(path: Path, request: Request) -> Target:
-    """Return the labels of one file."""
-    found = read_values(path, request)
-    return Target(as_labels(found.labels, address(path, request.key)), found.ids)
-
-
 def open_spec(spec: Spec, request: Request) -> list[FileTable]:
     """Open a view as it is written, or all views of a file that holds several."""
     first = files_of(spec.path)[0]
-    family = family_of(first)
-    check_first_bytes(first, family)
+    family = checked_family(first)
     options: dict[str, Any] = {"header": request.header, "numeric_only": request.numeric_only}
-    if family.has_columns:
+    if family.holds == "columns":
         options["id_column"] = request.id_column
     with blaming(first):
-        keys = () if spec.key else family.reader().list_tables(first)
+        keys = () if spec.key else family.list_tables(first)
     if len(keys) < 2:
         key = spec.key or (keys[0] if keys else None)
         name = spec.name or (None if spec.key or not keys else name_of_key(keys[0]))
@@ -301,23 +270,21 @@ def open_spec(spec: Spec, request: Request) -> list[FileTable]:
 
 def open_store(path: Path, request: Request) -> Store:
     """Open one file."""
-    family = family_of(path)
-    check_first_bytes(path, family)
-    reader = family.reader()
-    if family.has_columns:
-        with blaming(path):
-            return reader.open_store(path, request)
-    if request.id_column is not None:
+    family = checked_family(path)
+    if family.holds != "columns" and request.id_column is not None:
         raise FormatError(
             f"{path} has no column of ids {request.id_column!r}: only text, parquet and Arrow files have columns."
         )
+    if family.holds != "tables" and request.key is not None:
+        remedy = f"Choose columns: {path}[{request.key}]." if family.holds == "columns" else "Leave the key out."
+        raise FormatError(f"{path} is a single table and has no key {request.key!r}. {remedy}")
     with blaming(address(path, request.key)):
         if request.key is None:
-            keys = reader.list_tables(path)
+            keys = family.list_tables(path)
             if len(keys) > 1:
                 raise FormatError(f"{path} holds {len(keys)} tables ({listed(keys)}). Choose one: {path}::{keys[0]}")
             request = replace(request, key=keys[0] if keys else None)
-        return reader.open_store(path, request)
+        return family.reader().open_store(path, request)
 
 
 def stack_stores(stores: Sequence[Store], owner: str) -> Store:
@@ -343,6 +310,7 @@ def stack_stores(stores: Sequence[Store], owner: str) -> Store:
         dtype=np.result_type(*[store.dtype for store in stores]),
         columns=first.columns,
         ids=None if first.ids is None else Lazy(joined_ids, tuple(stores)),
+        is_sparse=first.is_sparse,
         stores=tuple(stores),
         starts=np.concatenate([[0], np.cumsum(lengths)]),
     )

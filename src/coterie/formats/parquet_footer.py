@@ -109,10 +109,12 @@ def read_footer(path: Path) -> list[list[Chunk]]:
         footer = Thrift(content).struct()
     except IndexError as error:
         raise ValueError("its footer ends early") from error
-    return [[as_chunk(column) for column in part(group, COLUMNS, list)] for group in part(footer, ROW_GROUPS, list)]
+    return [
+        [as_chunk(column) for column in value_at(group, COLUMNS, list)] for group in value_at(footer, ROW_GROUPS, list)
+    ]
 
 
-def part(struct: Any, number: int, kind: type[Kind]) -> Kind:
+def value_at(struct: Any, number: int, kind: type[Kind]) -> Kind:
     """Return a value of a struct; an empty one where there is none, or one of another kind."""
     value = struct.get(number) if isinstance(struct, dict) else None
     return value if isinstance(value, kind) else kind()
@@ -120,14 +122,14 @@ def part(struct: Any, number: int, kind: type[Kind]) -> Kind:
 
 def as_chunk(column: Any) -> Chunk:
     """Return what is said of a column chunk."""
-    about = part(column, META_DATA, dict)
-    first, missing = part(about, FIRST_PAGE, int), part(about, STATISTICS, dict).get(NULL_COUNT)
-    names = [name.decode("utf-8", "replace") for name in part(about, PATH, list) if isinstance(name, bytes)]
+    about = value_at(column, META_DATA, dict)
+    first, missing = value_at(about, FIRST_PAGE, int), value_at(about, STATISTICS, dict).get(NULL_COUNT)
+    names = [name.decode("utf-8", "replace") for name in value_at(about, PATH, list) if isinstance(name, bytes)]
     return Chunk(
         name=".".join(names),
         n_missing=missing if isinstance(missing, int) else None,
-        start=min(first, part(about, DICTIONARY, int) or first),
-        packed=part(about, PACKED, int),
+        start=min(first, value_at(about, DICTIONARY, int) or first),
+        packed=value_at(about, PACKED, int),
     )
 
 
@@ -160,7 +162,7 @@ def check_chunk(content: mmap.mmap, chunk: Chunk) -> None:
             page = header.struct()
         except IndexError as error:
             raise ValueError(f"a page of column {chunk.name!r} ends after the file") from error
-        unpacked, packed = part(page, PAGE_UNPACKED, int), part(page, PAGE_PACKED, int)
+        unpacked, packed = value_at(page, PAGE_UNPACKED, int), value_at(page, PAGE_PACKED, int)
         if not 0 <= packed <= len(content) - header.at or is_bomb(unpacked, packed):
             raise ValueError(f"a page of column {chunk.name!r} says that it is {packed:,} bytes, unpacked {unpacked:,}")
         at = header.at + packed

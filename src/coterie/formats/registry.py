@@ -9,7 +9,7 @@ from importlib import import_module
 from os import PathLike
 from os.path import exists  # unlike Path.exists, it takes any text
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 from coterie.files import expand_home
 from coterie.formats.columns import ColumnChoice
@@ -36,14 +36,18 @@ class Request:
 class Reader(Protocol):
     """What a module that reads a format provides."""
 
-    def list_tables(self, path: Path) -> tuple[str, ...]:
-        """Return the keys that open as views of their own; none where the file is one table."""
-
     def open_store(self, path: Path, request: Request) -> Store:
         """Return a table of the file, without reading it."""
 
     def read_labels(self, path: Path, request: Request) -> Target:
         """Return known labels, and the rows' ids where the file has any."""
+
+
+class TablesReader(Reader, Protocol):
+    """What a module provides whose files may hold several tables."""
+
+    def list_tables(self, path: Path) -> tuple[str, ...]:
+        """Return the keys that open as views of their own; none where the file is one table."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +57,31 @@ class Family:
     module: str
     suffixes: tuple[str, ...]
     magic: frozenset[str]  # what the first bytes may look like
-    has_columns: bool = False  # columns have types of their own and are chosen before reading
+    # One "table"; "tables" by key; or "columns" that have types of their own and are chosen before reading.
+    holds: Literal["table", "tables", "columns"]
 
-    def reader(self) -> Reader:
-        """Return the module; its library is imported only now."""
-        return cast(Reader, import_module(f"coterie.formats.{self.module}"))
+    def reader(self) -> Any:
+        """Return the module, a `Reader` or `TablesReader`; its library is imported only now."""
+        return import_module(f"coterie.formats.{self.module}")
+
+    def list_tables(self, path: Path) -> tuple[str, ...]:
+        """Return the keys that open as views of their own; none where the file is one table."""
+        return self.reader().list_tables(path) if self.holds == "tables" else ()
 
 
 # A line a format.
 FAMILIES = (
-    Family("numpy_files", (".npy",), frozenset({".npy"})),
-    Family("numpy_files", (".npz",), frozenset({".npz"})),
-    Family("text_files", (".csv", ".tsv", ".txt"), TEXT, has_columns=True),
-    Family("text_files", (".csv.gz", ".tsv.gz", ".txt.gz"), frozenset({".gz"}), has_columns=True),
-    Family("arrow_files", (".parquet", ".pq"), frozenset({".parquet"}), has_columns=True),
-    Family("arrow_files", (".feather", ".arrow"), frozenset({".feather", "text"}), has_columns=True),
-    Family("matlab_files", (".mat",), frozenset({".mat", ".h5", "text"})),
-    Family("tree_files", (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu"), frozenset({".h5"})),
-    Family("tree_files", (".zarr",), frozenset()),
-    Family("svmlight_files", (".svm", ".svmlight", ".libsvm"), TEXT),
-    Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"})),
+    Family("numpy_files", (".npy",), frozenset({".npy"}), "table"),
+    Family("numpy_files", (".npz",), frozenset({".npz"}), "tables"),
+    Family("text_files", (".csv", ".tsv", ".txt"), TEXT, "columns"),
+    Family("text_files", (".csv.gz", ".tsv.gz", ".txt.gz"), frozenset({".gz"}), "columns"),
+    Family("arrow_files", (".parquet", ".pq"), frozenset({".parquet"}), "columns"),
+    Family("arrow_files", (".feather", ".arrow"), frozenset({".feather", "text"}), "columns"),
+    Family("matlab_files", (".mat",), frozenset({".mat", ".h5", "text"}), "tables"),
+    Family("tree_files", (".h5", ".hdf5", ".he5", ".h5ad", ".h5mu"), frozenset({".h5"}), "tables"),
+    Family("tree_files", (".zarr",), frozenset(), "tables"),
+    Family("svmlight_files", (".svm", ".svmlight", ".libsvm"), TEXT, "table"),
+    Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"}), "table"),
 )
 
 FIRST_BYTES = {
@@ -170,10 +179,11 @@ def family_of(path: Path) -> Family:
     return found
 
 
-def check_first_bytes(path: Path, family: Family) -> None:
-    """Refuse a file that is empty or begins like another format."""
+def checked_family(path: Path) -> Family:
+    """Return the family that reads a file; refuse one that is empty or begins like another format."""
+    family = family_of(path)
     if path.is_dir():
-        return
+        return family
     try:
         looks = looks_like(path)
     except OSError as error:
@@ -183,6 +193,7 @@ def check_first_bytes(path: Path, family: Family) -> None:
     if looks not in family.magic:
         what = "does not begin like one. Is it complete?" if looks == "text" else f"looks like {looks}. Rename it."
         raise FormatError(f"{path} is called {suffix_of(path)} but {what}")
+    return family
 
 
 def stem(path: Path) -> str:
@@ -195,9 +206,3 @@ def stem(path: Path) -> str:
     """
     suffix = suffix_of(path)
     return path.name[: len(path.name) - len(suffix)] or path.name
-
-
-def refuse_key(path: Path, key: str | None, remedy: str = "Leave the key out.") -> None:
-    """Refuse a key for a file that is one table."""
-    if key is not None:
-        raise FormatError(f"{path} is a single table and has no key {key!r}. {remedy}")

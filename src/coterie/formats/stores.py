@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from coterie.formats.checks import check_dtype
 from coterie.formats.errors import FormatError, blaming
 
 # A NumPy array or a SciPy CSR array; SciPy has no types to say so.
@@ -64,8 +65,7 @@ class Store:
     columns: tuple[str, ...] | None = None
     ids: Lazy[np.ndarray] | None = None
     types: str = ""  # how the values are stored, where that says more than the dtype
-
-    is_sparse: ClassVar[bool] = False
+    is_sparse: bool = False
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
@@ -181,8 +181,7 @@ class CSRStore(Store):
     """A sparse matrix whose three CSR arrays can be sliced."""
 
     parts: Lazy[tuple[Any, Any, Any]]  # data, indices, indptr
-
-    is_sparse: ClassVar[bool] = True
+    is_sparse: bool = True
 
     def read(self, start: int, stop: int) -> sparse.csr_array:
         """Return the rows from start to stop."""
@@ -210,11 +209,6 @@ class StackStore(Store):
     stores: tuple[Store, ...]
     starts: np.ndarray  # (s + 1,) the first row of each store, and the number of rows
 
-    @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
-        """Whether the stores are sparse; all of them are, or none."""
-        return self.stores[0].is_sparse
-
     def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         first, last = np.searchsorted(self.starts, [start, max(stop - 1, start)], side="right") - 1
@@ -234,6 +228,20 @@ class StackStore(Store):
             with blaming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
                 parts.append(self.stores[i].take(mine))
         return stack_blocks(parts).astype(self.dtype, copy=False)
+
+
+def sparse_store(
+    where: str, shape: tuple[int, int], arrays: Sequence[Any], parts: Lazy[Any], by_rows: bool = True, **names: Any
+) -> CSRStore:
+    """Return a store of a sparse matrix; refuse data, indices and indptr whose shapes do not fit its own."""
+    data, indices, indptr = arrays
+    n_lines, lines = (shape[0], "row") if by_rows else (shape[1], "column")
+    if indptr.shape != (n_lines + 1,) or data.shape != indices.shape or indices.dtype.kind not in "iu":
+        raise FormatError(
+            f"{where} is not a sparse matrix of {n_lines} {lines}s: it has {indptr.shape[0]} {lines} pointers, "
+            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
+        )
+    return CSRStore(where=where, shape=shape, dtype=check_dtype(np.dtype(data.dtype), where), parts=parts, **names)
 
 
 def stack_blocks(parts: Sequence[RowBlock]) -> RowBlock:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from coterie.formats.checks import check_shape
 from coterie.formats.labels import Target
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request
 from coterie.formats.stores import CSRStore, Lazy, Store, csr_parts_of
 
 
@@ -29,14 +29,8 @@ def csr_parts(found: Lazy[tuple[sparse.csr_array, np.ndarray]]) -> tuple[np.ndar
 # -- the reader -------------------------------------------------------------------------------------------------
 
 
-def list_tables(path: Path) -> tuple[str, ...]:
-    """Return no keys: the file is one table."""
-    return ()
-
-
 def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file, which is in memory from now on."""
-    refuse_key(path, request.key)
     found = Lazy(read_rows, path)
     rows = found()[0]
     shape = check_shape(rows.shape, str(path))

@@ -43,38 +43,17 @@ class FileTable:
         self.store = store
         self.chosen = chosen  # column numbers; None: all of them
         self.files = tuple(files)
+        self.where, self.dtype, self.is_sparse = store.where, store.dtype, store.is_sparse
+        self.shape, self.columns = store.shape, store.columns
+        if chosen is not None:
+            self.shape = store.shape[0], len(chosen)
+            self.columns = None if store.columns is None else tuple(store.columns[c] for c in chosen)
 
     @property
     def written(self) -> list[tuple[int, int]]:
         """The files' sizes, and when they were written: other numbers are other rows."""
         found = [path.stat() for path in self.files]
         return [(status.st_size, status.st_mtime_ns) for status in found]
-
-    @property
-    def where(self) -> str:
-        """The file and the key in it."""
-        return self.store.where
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.store.shape if self.chosen is None else (self.store.shape[0], len(self.chosen))
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the values."""
-        return self.store.dtype
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether blocks are CSR arrays."""
-        return self.store.is_sparse
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The columns' names, where the file has any."""
-        names = self.store.columns
-        return names if names is None or self.chosen is None else tuple(names[c] for c in self.chosen)
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -90,20 +69,18 @@ class FileTable:
     def at(self, rows: np.ndarray) -> FileTable:
         """Return the table with its rows in another order, without reading it.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n,)
-            Where this table has each row, as `match_rows` says; -1 for one that it lacks, which is NaN throughout.
-
-        Returns
-        -------
-        FileTable
-            Without ids, and not sparse if it lacks rows.
+        ``rows`` (n,) is where it has each of them, as `match_rows` says; -1 is a row that it lacks, NaN throughout. The
+        table has no ids then, and is not sparse if it lacks rows.
         """
-        dtype = self.dtype if (rows >= 0).all() else np.promote_types(self.dtype, np.float32)
-        shape = (len(rows), self.shape[1])
+        whole = bool((rows >= 0).all())
         store = MatchedStore(
-            where=self.where, shape=shape, dtype=dtype, columns=self.columns, table=self, rows=np.asarray(rows)
+            where=self.where,
+            shape=(len(rows), self.shape[1]),
+            dtype=self.dtype if whole else np.promote_types(self.dtype, np.float32),
+            columns=self.columns,
+            is_sparse=self.is_sparse and whole,
+            table=self,
+            rows=np.asarray(rows),
         )
         return FileTable(self.name, store, files=self.files)
 
@@ -147,11 +124,11 @@ class FileTable:
     ) -> RowBlock:
         """Return the chosen columns of some rows; an error says which rows they are."""
         count = last + 1 - first if count is None else count
-        place = f"{self.where}, rows {first} to {last},"
-        with blaming(place):
+        where = f"{self.where}, rows {first} to {last},"
+        with blaming(where):
             block = read(*rows)
         if block.shape[0] != count:
-            raise FormatError(f"{place} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
+            raise FormatError(f"{where} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
         return block if self.chosen is None else block[:, self.chosen]
 
 
@@ -162,11 +139,6 @@ class MatchedStore(Store):
     table: FileTable
     rows: np.ndarray  # (n,) where the table has each row; -1 where it has none
 
-    @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
-        """Whether the table is sparse; one that lacks rows is not, for then rows are NaN throughout."""
-        return self.table.is_sparse and bool((self.rows >= 0).all())
-
     def read(self, start: int, stop: int) -> RowBlock:
         """Return the rows from start to stop."""
         return self._at(self.rows[start:stop])
@@ -175,14 +147,14 @@ class MatchedStore(Store):
         """Return rows by number."""
         return self._at(self.rows[rows])
 
-    def _at(self, places: np.ndarray) -> RowBlock:
-        present = places >= 0  # (b,)
-        known = self.table[places[present]]
+    def _at(self, positions: np.ndarray) -> RowBlock:
+        present = positions >= 0  # (b,)
+        known = self.table[positions[present]]
         if self.table.is_sparse and not self.is_sparse:
             known = known.toarray()
         if present.all():
             return known.astype(self.dtype, copy=False)
-        block = np.full((len(places), self.shape[1]), np.nan, self.dtype)  # (b, d)
+        block = np.full((len(positions), self.shape[1]), np.nan, self.dtype)  # (b, d)
         block[present] = known
         return block
 

@@ -16,6 +16,7 @@ import csv
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from coterie.formats.checks import check_shape, listed, text_array
 from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
-from coterie.formats.registry import Request, refuse_key
+from coterie.formats.registry import Request, suffix_of
 from coterie.formats.segments import Cursors, SegmentStore
 from coterie.formats.stores import Lazy, Store
 from coterie.formats.unpacking import Content
@@ -79,20 +80,13 @@ class TextFile:
         return values.astype(np.int64) if whole else values
 
 
-@dataclass(frozen=True)
-class ReadLines:
-    """A segment's number -> its rows as one array."""
-
-    file: TextFile
-    names: tuple[str, ...]
-
-    def __call__(self, segment: int) -> Iterator[np.ndarray]:
-        """Yield the rows of a segment."""
-        table = self.file.parse(segment, list(self.names), "double")
-        expected = int(self.file.starts[segment + 1] - self.file.starts[segment])
-        if table.num_rows != expected:
-            raise ValueError(f"{expected} lines gave {table.num_rows} rows. Are there line breaks in quoted text?")
-        yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
+def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.ndarray]:
+    """Yield the rows of a segment as one array."""
+    table = file.parse(segment, names, "double")
+    expected = int(file.starts[segment + 1] - file.starts[segment])
+    if table.num_rows != expected:
+        raise ValueError(f"{expected} lines gave {table.num_rows} rows. Are there line breaks in quoted text?")
+    yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
 
 
 def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) -> str | None:
@@ -231,20 +225,14 @@ def count_rows(text: bytes, blank: bytes) -> int:
 
 def plain_suffix(path: Path) -> str:
     """Return the extension, without .gz."""
-    return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
+    return suffix_of(path).removesuffix(".gz")
 
 
 # -- the reader -------------------------------------------------------------------------------------------------
 
 
-def list_tables(path: Path) -> tuple[str, ...]:
-    """Return no keys: the file is one table."""
-    return ()
-
-
 def open_store(path: Path, request: Request) -> Store:
     """Return the table of a file."""
-    refuse_key(path, request.key, f"Choose columns: {path}[{request.key}].")
     file = look_at(path, request.header)
     id_name = find_id(file, request.id_column)
     hidden = [] if id_name is None else [file.names.index(id_name)]
@@ -262,7 +250,7 @@ def open_store(path: Path, request: Request) -> Store:
         columns=tuple(names) if file.has_names else None,
         ids=None if id_name is None else Lazy(file.column, id_name),
         starts=file.starts,
-        cursors=Lazy(Cursors, ReadLines(file, tuple(names)), file.starts, 8 * len(names)),
+        cursors=Lazy(Cursors, partial(read_lines, file, names), file.starts, 8 * len(names)),
     )
     store.read(0, 1)  # text in the first rows is an error now, not in the middle of a fit
     return store

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from scipy import sparse
 from coterie.formats import hdf5_text
 from coterie.formats.checks import address, check_dtype, check_shape, listed, text_array
 from coterie.formats.errors import FormatError, package
-from coterie.formats.hdf5_heaps import check_heaps
-from coterie.formats.labels import Target, find_labels, is_label
+from coterie.formats.labels import Target, find_labels, tables_among
 from coterie.formats.registry import Request
 from coterie.formats.segments import KEEP_BYTES, Cursors, SegmentStore, rows_per_block
-from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
+from coterie.formats.stores import ArrayStore, Lazy, Store, csr_parts_of, sparse_store
 from coterie.formats.unpacking import BOMB_BYTES, SPARSE_ROW_BYTES, check_ratio
 from coterie.formats.zarr_chunks import check_chunks
 
@@ -34,7 +33,7 @@ def open_root(path: Path) -> Any:
     """Open a file; h5py lets one thread read at a time, and zarr several."""
     if path.suffix.lower() in HDF5:
         h5py = package("h5py", "Reading HDF5")
-        check_heaps(path)
+        hdf5_text.check_heaps(path)
         return h5py.File(path, "r")
     return package("zarr", "Reading zarr").open(path, mode="r")
 
@@ -47,10 +46,10 @@ def node_at(path: Path, key: str) -> Any:
     if is_array(root) or key not in root:
         there = () if is_array(root) else array_keys(root)
         raise FormatError(f"{path} has no {key!r} (there: {listed(there)}).")
-    return part(root, key)
+    return child(root, key)
 
 
-def part(group: Any, key: str) -> Any:
+def child(group: Any, key: str) -> Any:
     """Return what a group holds under a name, if it is in the same file and not pickled."""
     found = group[key]
     if hasattr(found, "file"):  # HDF5, whose links may lead to other files
@@ -87,11 +86,11 @@ def walk(node: Any, prefix: str = "", seen: set[Any] | None = None) -> Iterator[
             return
         seen.add(node.id)
     for name in node:
-        key, child = f"{prefix}{name}", part(node, name)
-        if is_array(child) or sparse_kind(child):
-            yield key, child
+        key, inner = f"{prefix}{name}", child(node, name)
+        if is_array(inner) or sparse_kind(inner):
+            yield key, inner
         elif not str(name).startswith("#"):  # where MATLAB keeps what cells refer to
-            yield from walk(child, f"{key}/", seen)
+            yield from walk(inner, f"{key}/", seen)
 
 
 def array_keys(root: Any) -> tuple[str, ...]:
@@ -102,23 +101,16 @@ def array_keys(root: Any) -> tuple[str, ...]:
 # -- stores -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadChunks:
-    """A segment's number -> its rows: chunks are unpacked once, and not for every block anew."""
-
-    store: ArrayStore
-    starts: np.ndarray
-
-    def __call__(self, segment: int) -> Iterator[np.ndarray]:
-        """Yield the rows of a segment."""
-        yield self.store.read(int(self.starts[segment]), int(self.starts[segment + 1]))
+def read_chunks(store: ArrayStore, starts: np.ndarray, segment: int) -> Iterator[np.ndarray]:
+    """Yield the rows of a segment: chunks are unpacked once, and not for every block anew."""
+    yield store.read(int(starts[segment]), int(starts[segment + 1]))
 
 
 def node_store(path: Path, key: str, where: str, transposed: bool = False, **names: Any) -> Store:
     """Return a store of an array or a sparse matrix."""
     node = node_at(path, key)
     if not is_array(node):
-        return sparse_store(path, key, where, node, **names)
+        return group_store(path, key, where, node, **names)
     dtype = check_dtype(np.dtype(node.dtype), where)
     shape = check_shape(node.shape[::-1] if transposed else node.shape, where)
     check_stored(node, where)
@@ -141,7 +133,7 @@ def chunked(store: ArrayStore, chunk_rows: int) -> Store:
         columns=store.columns,
         ids=store.ids,
         starts=starts,
-        cursors=Lazy(Cursors, ReadChunks(store, starts), starts, store.shape[1] * store.dtype.itemsize),
+        cursors=Lazy(Cursors, partial(read_chunks, store, starts), starts, store.shape[1] * store.dtype.itemsize),
     )
 
 
@@ -166,38 +158,34 @@ def read_whole(node: Any, where: str) -> np.ndarray:
     return np.asarray(node[:])
 
 
-def sparse_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
+def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> Store:
     """Return a store of a sparse matrix; one that is stored by columns is read whole."""
     kind = sparse_kind(node)
     if kind is None:
         raise FormatError(f"{where} is a group, not an array (there: {listed(array_keys(node))}). Name one of these.")
     stated = attribute(node, "shape", attribute(node, "h5sparse_shape"))
     shape = check_shape([int(side) for side in stated], where)
-    lines = shape[0] if kind == "csr" else shape[1]
-    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
-    for values in (data, indices, indptr):
+    arrays = [child(node, name) for name in SPARSE_PARTS]
+    for values in arrays:
         check_stored(values, where)
+    _, indices, indptr = arrays
     check_ratio(SPARSE_ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
-    if indptr.shape != (lines + 1,) or data.shape != indices.shape:
-        raise FormatError(
-            f"{where} is not a sparse matrix of {shape[0]} x {shape[1]}: it has {indptr.shape[0]} pointers, "
-            f"{indices.shape[0]} indices and {data.shape[0]} values. Write it again."
-        )
-    parts: Lazy[Any] = Lazy(open_csr_parts if kind == "csr" else turned_parts, path, key, shape)
-    return CSRStore(where=where, shape=shape, dtype=check_dtype(np.dtype(data.dtype), where), parts=parts, **names)
+    is_csr = kind == "csr"
+    parts: Lazy[Any] = Lazy(open_csr_parts if is_csr else turned_parts, path, key, shape)
+    return sparse_store(where, shape, arrays, parts, is_csr, **names)
 
 
 def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
     """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
     node = node_at(path, key)
-    data, indices, indptr = (part(node, name) for name in SPARSE_PARTS)
+    data, indices, indptr = (child(node, name) for name in SPARSE_PARTS)
     return data, indices, indptr[:]
 
 
 def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sparse matrix that is stored by columns, by rows."""
     node = node_at(path, key)
-    return csr_parts_of(sparse.csc_array(tuple(part(node, name)[:] for name in SPARSE_PARTS), shape=shape))
+    return csr_parts_of(sparse.csc_array(tuple(child(node, name)[:] for name in SPARSE_PARTS), shape=shape))
 
 
 # -- AnnData and MuData -----------------------------------------------------------------------------------------
@@ -212,10 +200,10 @@ def layout(root: Any, path: Path) -> str:
 
 def modalities(root: Any, path: Path) -> tuple[str, ...]:
     """Return the modalities of a MuData file, in its order."""
-    if "mod" not in root or not len(part(root, "mod")):
+    if "mod" not in root or not len(child(root, "mod")):
         raise FormatError(f"{path} has no modalities (no 'mod' group). Is it a MuData file?")
-    order = attribute(part(root, "mod"), "mod-order")
-    return tuple(str(name) for name in (order if order is not None else part(root, "mod")))
+    order = attribute(child(root, "mod"), "mod-order")
+    return tuple(str(name) for name in (order if order is not None else child(root, "mod")))
 
 
 def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> Store:
@@ -244,9 +232,9 @@ def anndata_keys(root: Any, prefix: str) -> tuple[str, ...]:
 
 def subkeys(root: Any, group: str) -> list[str]:
     """Return the arrays of a group that may not be there."""
-    if group not in root or is_array(part(root, group)):
+    if group not in root or is_array(child(root, group)):
         return []
-    return [f"{group}/{key}" for key, _ in walk(part(root, group)) if "var" not in key.partition("/")[0]]
+    return [f"{group}/{key}" for key, _ in walk(child(root, group)) if "var" not in key.partition("/")[0]]
 
 
 def frame_index(path: Path, key: str) -> np.ndarray:
@@ -254,7 +242,7 @@ def frame_index(path: Path, key: str) -> np.ndarray:
     frame = node_at(path, key)
     if is_array(frame):
         raise FormatError(f"{address(path, key)} is in an old AnnData layout. Read and write it with a newer anndata.")
-    return frame_column(part(frame, str(attribute(frame, "_index", "_index"))), address(path, key))
+    return frame_column(child(frame, str(attribute(frame, "_index", "_index"))), address(path, key))
 
 
 def frame_column(node: Any, where: str) -> np.ndarray:
@@ -265,12 +253,12 @@ def frame_column(node: Any, where: str) -> np.ndarray:
             return text_array([item.decode() if isinstance(item, bytes) else str(item) for item in values], where)
         return values.astype(np.str_) if values.dtype.kind == "S" else values
     if "codes" in node:
-        codes = read_whole(part(node, "codes"), where)
+        codes = read_whole(child(node, "codes"), where)
         lacking = codes < 0
-        values = frame_column(part(node, "categories"), where)[codes]
+        values = frame_column(child(node, "categories"), where)[codes]
     else:
-        lacking = read_whole(part(node, "mask"), where)
-        values = frame_column(part(node, "values"), where)
+        lacking = read_whole(child(node, "mask"), where)
+        values = frame_column(child(node, "values"), where)
     if lacking.any():
         raise FormatError(f"{where} has no value in row {int(np.flatnonzero(lacking)[0])}. Every row needs one.")
     return values
@@ -292,9 +280,7 @@ def list_tables(path: Path) -> tuple[str, ...]:
         return ()
     if not found:
         raise FormatError(f"{path} holds no arrays. Write it again.")
-    named = [key for key in found if not is_label(key)]
-    wide = tuple(key for key in named if not is_array(found[key]) or len(found[key].shape) > 1)
-    return wide or tuple(named) or tuple(found)
+    return tables_among(found, lambda key: len(found[key].shape) if is_array(found[key]) else 2)
 
 
 def open_store(path: Path, request: Request) -> Store:
@@ -319,11 +305,11 @@ def read_labels(path: Path, request: Request) -> Target:
     """Return known labels; in AnnData and MuData a column of obs, with the rows' ids."""
     key, root = request.key, open_root(path)
     if layout(root, path) == "plain":
-        node = root if is_array(root) else part(root, find_labels(path, array_keys(root), key))
+        node = root if is_array(root) else child(root, find_labels(path, array_keys(root), key))
         return Target(frame_column(node, address(path, key)))
     prefix, _, column = (key or "").rpartition("/")
     obs = f"mod/{prefix.removesuffix('/obs').removeprefix('mod/')}/obs" if prefix not in ("", "obs") else "obs"
     frame = node_at(path, obs)
     there = [name for name in frame if name != str(attribute(frame, "_index", "_index"))]
     name = find_labels(path, there, column or None)
-    return Target(frame_column(part(frame, name), address(path, f"{obs}/{name}")), frame_index(path, obs))
+    return Target(frame_column(child(frame, name), address(path, f"{obs}/{name}")), frame_index(path, obs))

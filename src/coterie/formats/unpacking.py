@@ -1,4 +1,4 @@
-"""Compressed content: unpacked once, to a file without a name, after a look at what it claims to hold.
+"""Compressed content: unpacked once, to a file without a name, after a check of what it claims to hold.
 
 Nothing can be read from the middle of a compressed stream. Its content goes to the system's folder for temporary files
 (``TMPDIR``) and is mapped from there; the system takes the space back when the table is no longer used.

@@ -15,6 +15,7 @@ import numpy as np
 
 from coterie.files import expand_home, written_whole
 from coterie.formats.errors import FormatError, package
+from coterie.formats.registry import suffix_of
 
 ID = "id"
 NamedColumns = dict[str, np.ndarray]
@@ -74,7 +75,7 @@ def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
     array([2, 0, 1])
     """
     path = expand_home(path)
-    begin = WRITERS.get(path.suffix.lower() if path.suffix.lower() != ".gz" else Path(path.stem).suffix.lower() + ".gz")
+    begin = WRITERS.get(suffix_of(path))
     if begin is None:
         raise FormatError(f"{path} cannot be written: {path.suffix or 'no extension'} is none of {', '.join(WRITERS)}.")
     if path.is_dir():
@@ -205,11 +206,11 @@ class TextWriter(ArrowWriter):
     """Text with a first line of names, gzipped where the name says so."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
-        suffix = path.suffix.lower()
-        kind = Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
+        suffix = suffix_of(path)
         # Without the time in it, the same table gives the same file.
-        self._packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") if suffix == ".gz" else None
-        self._delimiter = "\t" if kind == ".tsv" else ","
+        is_packed = suffix.endswith(".gz")
+        self._packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") if is_packed else None
+        self._delimiter = "\t" if suffix.startswith(".tsv") else ","
         super().__init__(self._packed or file, self._begin)  # type: ignore[arg-type]
 
     def _begin(self, sink: BinaryIO, schema: Any) -> Any:

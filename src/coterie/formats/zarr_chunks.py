@@ -1,4 +1,4 @@
-"""A look at the chunks of a zarr array, before its libraries unpack them.
+"""Checks of the chunks of a zarr array, before its libraries unpack them.
 
 Blosc believes the sizes at the beginning of what it unpacks, and reads on past the end of a chunk that was cut off.
 Text of any length is packed as a count, and then as many texts, each behind its length in four bytes; room for the

@@ -20,7 +20,7 @@ from coterie.views import Table
 BANDWIDTHS = ("mean_squared", "median", "local")
 LANDMARKS = ("kmeans", "random")
 
-# LSC's own code takes so many passes of k-means, from random rows: landmarks need not have settled.
+# LSC's own code takes this number of passes of k-means, from random rows: landmarks need not have settled.
 KMEANS_PASSES = 5
 
 

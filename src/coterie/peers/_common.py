@@ -32,11 +32,11 @@ from coterie.views import (
 from coterie.views.preparation import Columns, column_ends
 
 
+@dataclass(eq=False, repr=False)
 class Peer(ClusterMixin, BaseEstimator):
     """A method that clusters the rows it is given; with ``predict`` where its own steps place other rows too."""
 
-    n_clusters: int
-    random_state: Any
+    n_clusters: int = 8  # all other parameters are given by name
 
     def _check_ints(self, **lows: int) -> None:
         """Refuse parameters that are not whole numbers of at least the given ones."""
@@ -194,18 +194,18 @@ def side_by_side(tables: Sequence[Table]) -> Table:
 
 
 @dataclass(frozen=True)
-class Cut:
+class KMeansFit:
     """An embedding's clusters, and the centroids that rows are compared with."""
 
     labels: np.ndarray  # (n,)
     centroids: np.ndarray  # (k, c)
 
 
-def fit_cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> Cut:
+def fit_cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> KMeansFit:
     """Return clusters by k-means: the best of several restarts, refined on all rows."""
     rows = MemoryRows([embedding], n_rows=len(embedding), n_threads=1)
     centroids = fit_centroids(rows, n_clusters, method="kmeans", n_init=n_init, rng=rng)
-    return Cut(assign(embedding, centroids).labels, centroids)
+    return KMeansFit(assign(embedding, centroids).labels, centroids)
 
 
 def cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Generator) -> np.ndarray:

@@ -52,7 +52,7 @@ class Ensemble:
 
 
 @dataclass(frozen=True)
-class Consensus:
+class EnsembleFit:
     """What an ensemble found in the rows of its fit."""
 
     ensemble: Ensemble
@@ -73,7 +73,7 @@ def cut_member(
 
 def agree(
     members: Sequence[tuple[Member, np.ndarray]], n_clusters: int, rng: np.random.Generator, n_threads: int
-) -> Consensus:
+) -> EnsembleFit:
     """Return the transfer cut of the members' incidence matrix."""
     labels = [own for _, own in members]
     graph = incidence(labels, [len(member.centers) for member, _ in members])  # (n, sum of k_i)
@@ -89,7 +89,7 @@ def agree(
         cosine=True,
     )
     ensemble = Ensemble(tuple(member for member, _ in members), spectrum, groups.centers)
-    return Consensus(ensemble, groups.labels, rows, np.column_stack(labels))
+    return EnsembleFit(ensemble, groups.labels, rows, np.column_stack(labels))
 
 
 def draw_sizes(low: int, high: int, count: int, most: int, rng: np.random.Generator) -> np.ndarray:

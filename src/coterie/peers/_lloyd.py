@@ -18,7 +18,7 @@ GROUPING_PASSES = 20
 
 
 @dataclass(frozen=True)
-class Groups:
+class RowGroups:
     """Groups of rows, their centres, and how far the rows are from them."""
 
     labels: np.ndarray  # (n,)
@@ -40,7 +40,7 @@ def lloyd(
     rng: np.random.Generator,
     n_threads: int = 1,
     cosine: bool = False,
-) -> Groups:
+) -> RowGroups:
     """Return the best of several runs of Lloyd's algorithm from random rows.
 
     Every row belongs to the nearest of the centres that are returned. With ``cosine`` rows must have length one, and
@@ -50,7 +50,9 @@ def lloyd(
     return min(runs, key=lambda groups: groups.cost)
 
 
-def one_run(table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, n_threads: int, cosine: bool) -> Groups:
+def one_run(
+    table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, n_threads: int, cosine: bool
+) -> RowGroups:
     """Return where Lloyd's algorithm ends after some passes, or when no row moves."""
     n = table.shape[0]
     centers = table[np.sort(rng.choice(n, min(n_groups, n), replace=False))]  # (k, d)
@@ -62,16 +64,16 @@ def one_run(table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, 
         labels, gaps = nearest_center(table, centers, n_threads)
         if np.array_equal(labels, before):
             break
-    return Groups(labels, centers, gaps)
+    return RowGroups(labels, centers, gaps)
 
 
 def nearest_center(table: Table, centers: Table, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of each row's nearest centre, and the squared distance to it."""
-    places = LandmarkRows(centers, np.ones(centers.shape[0], dtype=bool))
+    landmarks = LandmarkRows(centers, np.ones(centers.shape[0], dtype=bool))
 
     def label(start: int) -> tuple[np.ndarray, np.ndarray]:
         tile = table[start : start + TILE_ROWS]
-        distances = squared_distances(tile, squared_norms(tile), places)  # (b, k)
+        distances = squared_distances(tile, squared_norms(tile), landmarks)  # (b, k)
         labels = distances.argmin(axis=1)  # (b,)
         return labels, distances[np.arange(len(labels)), labels]
 
@@ -93,11 +95,11 @@ def group_means(table: Table, labels: np.ndarray, n_groups: int, gaps: np.ndarra
     return average @ table  # (k, d), sparse where the table is
 
 
-def group_rows(table: Table, n_groups: int, rng: np.random.Generator, n_threads: int) -> Groups:
+def group_rows(table: Table, n_groups: int, rng: np.random.Generator, n_threads: int) -> RowGroups:
     """Return groups of like rows; where rows are no more than groups, every row is one."""
     if table.shape[0] > n_groups:
         return lloyd(table, n_groups, n_iter=GROUPING_PASSES, rng=rng, n_threads=n_threads)
-    return Groups(np.arange(table.shape[0]), table, np.zeros(table.shape[0], dtype=table.dtype))
+    return RowGroups(np.arange(table.shape[0]), table, np.zeros(table.shape[0], dtype=table.dtype))
 
 
 def dense(table: Table) -> np.ndarray:

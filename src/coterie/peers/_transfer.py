@@ -72,11 +72,11 @@ def choose_anchors(table: Table, n_anchors: int, rng: np.random.Generator, n_thr
 
 def nearest_anchors(table: Table, anchors: Table, q: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Return every row's q nearest anchors, and the squared distances to them."""
-    places = LandmarkRows(anchors, np.ones(anchors.shape[0], dtype=bool))
+    landmarks = LandmarkRows(anchors, np.ones(anchors.shape[0], dtype=bool))
 
     def search(start: int) -> tuple[np.ndarray, np.ndarray]:
         tile = table[start : start + TILE_ROWS]
-        ((indices, squares),) = cpu.smallest(squared_distances(tile, squared_norms(tile), places)[None], [q])
+        ((indices, squares),) = cpu.smallest(squared_distances(tile, squared_norms(tile), landmarks)[None], [q])
         return indices, squares
 
     indices, squares = zip(*in_order(search, range(0, table.shape[0], TILE_ROWS), n_threads), strict=True)
@@ -85,7 +85,7 @@ def nearest_anchors(table: Table, anchors: Table, q: int, n_threads: int) -> tup
 
 @dataclass(frozen=True)
 class TransferCut:
-    """A row's weights to anchors -> its place in the bipartite graph's spectrum."""
+    """A row's weights to anchors -> its embedding by the bipartite graph's spectrum."""
 
     basis: np.ndarray  # (p, k)
 

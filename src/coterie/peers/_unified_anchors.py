@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -95,17 +95,20 @@ def embed_mixtures(mixtures: np.ndarray, count: int) -> np.ndarray:
     return unit_rows(mixtures @ (vectors * inverse_roots(values)).astype(np.float32))  # (n, k)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnifiedAnchorPeer(Peer):
     """What the two estimators do alike; they differ in their ridge."""
 
-    ridge: float
-    n_landmarks: int | None
-    start: str
-    max_iter: int
-    tol: float
-    n_init: int
+    ridge: ClassVar[float]
 
-    def _fit(self, X: Any) -> None:
+    n_landmarks: int | None = None
+    start: str = "first"
+    max_iter: int = 50
+    tol: float = 1e-3
+    n_init: int = 10
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
         owner = type(self).__name__
         self._check_ints(max_iter=1, n_init=1, **({} if self.n_landmarks is None else {"n_landmarks": 1}))
         check_choice(owner, "start", self.start, STARTS)
@@ -122,3 +125,4 @@ class UnifiedAnchorPeer(Peer):
         self.embedding_, self.labels_ = embedding, labels
         self.objective_, self.n_iter_ = list(found.objective), found.n_iter
         self.view_weights_ = dict(zip(views.names, found.state.weights.tolist(), strict=True))
+        return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, prepared_table
 from coterie.peers._dense import check_row_count, local_affinity, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
 from coterie.views import Views
@@ -31,7 +32,7 @@ class Aggregate:
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class AASC(Peer):
     """Affinity aggregation for spectral clustering.
 
@@ -41,31 +42,20 @@ class AASC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     bandwidth : "median" or "local", default="median"
         Scale of a view's affinities: its median distance, or every row's own, the distance to its seventh neighbour.
-    max_iter : int, default=20
-        Rounds at most.
     tol : float, default=1e-5
         The rounds end when no weight changes by more than this.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The generalised eigenvectors that k-means cut.
     view_weights_ : dict of float
         Weight of every view; they sum to one.
     objective_ : list of float
         The normalised cut of the vectors in the common affinity, summed over vectors, after each round.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -91,8 +81,6 @@ class AASC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     bandwidth: str = "median"
     max_iter: int = 20
     tol: float = 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from coterie.kernels import cpu
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, side_by_side
 from coterie.peers._constraints import polar
+from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_real
 from coterie.views.preparation import Table, squared_norms
@@ -23,7 +24,7 @@ ROWS = 4096  # that are compared with all centres at once
 SAMPLE_ROWS = 10_000  # that starts are tried on
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class AIMC(Peer):
     """Fast multi-view clustering in an adaptively weighted integral space; nothing to tune.
 
@@ -33,24 +34,14 @@ class AIMC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_init : int, default=30
         Starts from k random rows; the best objective wins, and goes on with all rows where they are more
         than 10,000. As published, the start is the first k rows, and the answer leans on their order.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-5
-        The rounds end when the objective changes by less than this, relatively.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     view_weights_ : dict of float
         a_v of every view, over their sum.
     objective_ : list of float
@@ -80,8 +71,6 @@ class AIMC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_init: int = 30
     max_iter: int = 50
     tol: float = 1e-5
@@ -181,8 +170,8 @@ class Centers:
 
 
 @dataclass(frozen=True)
-class Partition:
-    """What the rounds turn between."""
+class MappedCenters:
+    """What a round improves: sums over the rows of every cluster, and the centres, weights and labels that follow."""
 
     sums: np.ndarray  # (d, k): S, of columns by cluster
     directions: np.ndarray  # (k, k): F
@@ -191,7 +180,7 @@ class Partition:
     centers: Centers  # that the labels are by
 
     @classmethod
-    def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> Partition:
+    def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> MappedCenters:
         """Return a start of which the sums are known alone; all views weigh the same."""
         weights = np.full(len(bounds) - 1, 1 / (len(bounds) - 1))
         return cls(sums, np.eye(sums.shape[1]), weights, np.empty(0, dtype=int), Centers(sums, weights, bounds))
@@ -199,7 +188,7 @@ class Partition:
 
 def best_start(
     rows: StackedViews, n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.Generator
-) -> Alternation[Partition]:
+) -> Alternation[MappedCenters]:
     """Return the end of the best of several starts, on a sample where rows are many."""
     sample = rows.sample(SAMPLE_ROWS, rng)
     n = sample.table.shape[0]
@@ -208,13 +197,13 @@ def best_start(
     return min(ends, key=lambda end: end.objective[-1])
 
 
-def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[Partition]:
+def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[MappedCenters]:
     """Turn between centres, labels and weights until the objective settles; ``sums`` are those of a first partition."""
-    start = Partition.from_sums(sums, rows.bounds)
+    start = MappedCenters.from_sums(sums, rows.bounds)
     return alternate(start, lambda before: improve(rows, before), max_iter=max_iter, tol=tol)
 
 
-def improve(rows: StackedViews, before: Partition) -> Round[Partition]:
+def improve(rows: StackedViews, before: MappedCenters) -> Round[MappedCenters]:
     """Return one round: maps and centres by Procrustes, labels by the nearest centre, then weights."""
     split = rows.split(before.sums)
     maps = [polar(own @ before.directions.T) for own in split]  # G_v: (d_v, k)
@@ -223,7 +212,7 @@ def improve(rows: StackedViews, before: Partition) -> Round[Partition]:
     labels = nearest_centers(rows, centers)
     sums = rows.sums(labels, len(directions))
     errors = view_errors(rows, centers, sums, labels)  # (V,)
-    return Round(Partition(sums, directions, 0.5 / errors, labels, centers), float(errors.sum()))
+    return Round(MappedCenters(sums, directions, 0.5 / errors, labels, centers), float(errors.sum()))
 
 
 def nearest_centers(rows: StackedViews, centers: Centers) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from coterie.lazy import import_extra
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real, refuse
 
@@ -19,7 +20,7 @@ N_MATRICES = 4  # of n x n float64: affinities, their normalised copy, and torch
 LEAST_ACTIVITY = 1e-6
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class SparseAutoencoder(Peer):
     """Deep representations of a graph (GraphEncoder), of one view or of all side by side.
 
@@ -29,10 +30,6 @@ class SparseAutoencoder(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     hidden : sequence of int, default=(256, 64)
         Units of every layer.
     sparsity : float, default=0.1
@@ -45,15 +42,9 @@ class SparseAutoencoder(Peer):
         Rows of a step.
     learning_rate : float, default=1e-3
         Of Adam.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, hidden[-1])
         The last hidden layer.
     objective_ : list of float
@@ -80,8 +71,6 @@ class SparseAutoencoder(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     hidden: Sequence[int] = (256, 64)
     sparsity: float = 0.1

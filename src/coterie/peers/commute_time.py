@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from coterie.lazy import import_extra
 from coterie.peers._common import Peer, cut
+from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import dense
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_real
@@ -22,7 +23,7 @@ from coterie.views.preparation import Table
 LEAST_WEIGHT = 1e-6  # of an edge, beside the heaviest
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class CommuteTime(Peer):
     """Clustering by commute times with a near-linear solver, of one view or of all side by side.
 
@@ -32,27 +33,17 @@ class CommuteTime(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_neighbors : int, default=10
         Rows that a row is joined to.
     n_projections : int or None, default=None
         Number of systems that are solved; None: 10 log n.
     tol : float, default=1e-6
         Relative residual at which a system is solved.
-    n_init : int, default=10
-        Restarts of k-means.
     n_jobs : int, default=-1
         Threads of the search for neighbours; -1 uses all cores.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_projections)
         The rows that k-means cut.
     graph_ : sparse array of shape (n, n)
@@ -81,8 +72,6 @@ class CommuteTime(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_neighbors: int = 10
     n_projections: int | None = None

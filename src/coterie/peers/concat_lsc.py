@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from coterie.peers.lsc import LSC
+from coterie.peers._docstrings import peer
+from coterie.peers.lsc import LandmarkPeer
 
 
-class ConcatLSC(LSC):
+@peer
+class ConcatLSC(LandmarkPeer):
     """Landmark-based spectral clustering of all views side by side, their values as they are.
 
     It is :class:`coterie.peers.LSC` with ``view=None``, under the name that tables have for it.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    n_landmarks, n_neighbors, landmarks, bandwidth, n_init, n_jobs, random_state
+    n_landmarks, n_neighbors, landmarks, bandwidth
         As in :class:`coterie.peers.LSC`.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     singular_values_ : ndarray
         Of the normalised graph, behind the first.
 
@@ -43,24 +40,3 @@ class ConcatLSC(LSC):
     """
 
     view = None
-
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        n_landmarks=800,
-        n_neighbors=8,
-        landmarks="kmeans",
-        bandwidth="mean_squared",
-        n_init=10,
-        n_jobs=-1,
-        random_state=None,
-    ):
-        self.n_clusters = n_clusters
-        self.n_landmarks = n_landmarks
-        self.n_neighbors = n_neighbors
-        self.landmarks = landmarks
-        self.bandwidth = bandwidth
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state

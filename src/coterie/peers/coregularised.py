@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, chosen_views, cut, unit_rows
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
 
@@ -26,7 +27,7 @@ class Bases:
     common: np.ndarray  # (n, k)
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class CoRegularised(Peer):
     """Co-regularised multi-view spectral clustering.
 
@@ -36,8 +37,6 @@ class CoRegularised(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     kind : "pairwise" or "centroid", default="pairwise"
         Whether views are drawn to each other or to common vectors.
     weight : float, default=0.025
@@ -45,25 +44,14 @@ class CoRegularised(Peer):
     view : str or int, default=None
         For "pairwise": the view whose vectors are cut, where one is known to be the most informative; None: all of
         them side by side.
-    max_iter : int, default=10
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_views * n_clusters) or (n, n_clusters)
         The rows that k-means cut, each of length one.
     objective_ : list of float
         What is maximised, after each round; it never falls.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -86,8 +74,6 @@ class CoRegularised(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     kind: str = "pairwise"
     weight: float = 0.025
     view: str | int | None = None

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.peers._common import Peer, chosen_views, cut, unit_rows
 from coterie.peers._dense import check_row_count, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class CoTraining(Peer):
     """Co-training for multi-view spectral clustering.
 
@@ -23,25 +23,16 @@ class CoTraining(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     view : str or int, default=None
         The view whose eigenvectors are cut, where one is known to be the most informative; None: all of them.
     max_iter : int, default=10
         Number of rounds. There is no objective that could end them sooner.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_views * n_clusters)
         The rows that k-means cut; each view's part has length one.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -63,8 +54,6 @@ class CoTraining(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     max_iter: int = 10
     n_init: int = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, laplacian, nearest_only, spectral_embedding
+from coterie.peers._docstrings import peer
 from coterie.peers._subspace import row_coordinates, shared_affinity
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
@@ -27,7 +28,7 @@ class Problem:
     laplacians: tuple[np.ndarray, ...]  # each (n, n)
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class DiMSC(Peer):
     """Diversity-induced multi-view subspace clustering.
 
@@ -38,33 +39,19 @@ class DiMSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     smoothness : float, default=0.1
         Weight of the differences between coefficients of near rows, the paper's lambda_S.
     diversity : float, default=0.1
         Weight of what views' coefficients have in common, the paper's lambda_V.
     n_neighbors : int, default=10
         Neighbours of a row in the graphs of smoothness.
-    max_iter : int, default=10
-        Rounds at most.
-    tol : float, default=1e-3
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     objective_ : list of float
         What is minimised, after each round; it never rises.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -81,8 +68,6 @@ class DiMSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     smoothness: float = 0.1
     diversity: float = 0.1
     n_neighbors: int = 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from coterie.kernels import cpu
 from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, normalised, spectral_embedding, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class ExactGuidedCoTraining(Peer):
     """Guided co-training with affinities between all pairs of rows.
 
@@ -25,21 +25,12 @@ class ExactGuidedCoTraining(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     max_iter : int, default=10
         Number of times that the augmented view is made.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     n_iter_ : int
         Number of times that the augmented view was made.
 
@@ -58,8 +49,6 @@ class ExactGuidedCoTraining(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     max_iter: int = 10
     n_init: int = 10
     random_state: Any = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from coterie.peers._common import Peer
+from coterie.peers._docstrings import peer
 from coterie.peers._ensemble import Member, agree, cut_member, draw_sizes
 from coterie.peers._transfer import AnchorGraph, join_to_anchors
 from coterie.threads import count_threads, one_thread_per_block
@@ -19,7 +20,7 @@ from coterie.views.preparation import SCALINGS, Table
 LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class FastMICE(Peer):
     """Fast multi-view clustering via ensembles: random views, random columns, one consensus.
 
@@ -39,17 +40,10 @@ class FastMICE(Peer):
         Number of a member's anchors over all its views, p.
     n_neighbors : int, default=5
         Anchors that a row is joined to over all of a member's views, q.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     base_labels_ : ndarray of shape (n, n_members)
         Every member's clusters.
 
@@ -75,8 +69,6 @@ class FastMICE(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_members: int = 20
     scaling: str = "auto"
     n_landmarks: int = 1000
@@ -109,7 +101,7 @@ class FastMICE(Peer):
 
 
 @dataclass(frozen=True)
-class Side:
+class ViewPart:
     """What a member sees of one view: some columns, and anchors in them."""
 
     view: int
@@ -121,11 +113,11 @@ class Side:
 class JoinedViews:
     """Rows of all views -> their anchors in the views that a member drew, side by side."""
 
-    sides: tuple[Side, ...]
+    parts: tuple[ViewPart, ...]
 
     def __call__(self, tables: Sequence[Table], n_threads: int) -> sparse.csr_array:
         """Return the rows' weights."""
-        return next_to_each_other([s.join(tables[s.view][:, s.columns], n_threads) for s in self.sides])
+        return next_to_each_other([s.join(tables[s.view][:, s.columns], n_threads) for s in self.parts])
 
 
 def fit_member(
@@ -142,13 +134,13 @@ def fit_member(
     """
     drawn = rng.choice(len(tables), rng.integers(1, len(tables), endpoint=True), replace=False)
     p, q = -(-n_landmarks // len(drawn)), -(-n_neighbors // len(drawn))
-    sides, graphs = [], []
+    parts, graphs = [], []
     for v in np.sort(drawn):
         columns = draw_columns(tables[v].shape[1], rng)
         join, graph = join_to_anchors(tables[v][:, columns], p, q, rng, n_threads, unit=True)
-        sides.append(Side(int(v), columns, join))
+        parts.append(ViewPart(int(v), columns, join))
         graphs.append(graph)
-    return cut_member(JoinedViews(tuple(sides)), next_to_each_other(graphs), n_clusters, rng, n_threads)
+    return cut_member(JoinedViews(tuple(parts)), next_to_each_other(graphs), n_clusters, rng, n_threads)
 
 
 def draw_columns(width: int, rng: np.random.Generator) -> np.ndarray:

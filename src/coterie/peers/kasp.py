@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
+from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import dense, group_rows, nearest_center
 from coterie.threads import count_threads, one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class KASP(Peer):
     """K-means-based approximate spectral clustering, of one view or of all side by side.
 
@@ -22,23 +22,13 @@ class KASP(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=500
         Number of centroids, p; all rows where they are fewer, and the answer is exact then.
     n_init : int, default=10
         Restarts of the last k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     landmark_labels_ : ndarray of shape (p,)
         Cluster of every centroid.
     landmark_embedding_ : ndarray of shape (p, n_clusters)
@@ -63,8 +53,6 @@ class KASP(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_landmarks: int = 500
     n_init: int = 10

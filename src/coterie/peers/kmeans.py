@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.cluster import KMeans
 
 from coterie.peers._common import Peer, prepared_table, side_by_side
+from coterie.peers._docstrings import peer
 from coterie.validation import check_choice
 
 SCALINGS = ("none", "block", "half", "standard", "auto")
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class ConcatKMeans(Peer):
     """scikit-learn's k-means on all views side by side.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     scaling : "none", "block", "half", "standard" or "auto", default="none"
         What is done to each view first: nothing; centring and unit mean squared norm; that after
         dividing every column by the root of its standard deviation; or by the standard deviation
@@ -32,8 +30,6 @@ class ConcatKMeans(Peer):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     cluster_centers_ : ndarray
         The means, in the scaled columns of all views.
 
@@ -52,8 +48,6 @@ class ConcatKMeans(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     scaling: str = "none"
     n_init: int = 10
     random_state: Any = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.linalg import eigh
 from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer
 from coterie.peers._constraints import simplex_minimum
+from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import lloyd
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_choice, check_real
@@ -24,7 +24,7 @@ ANCHOR_ROWS = 10_000  # that anchors are sought in, drawn where there are more: 
 ROWS = 1024  # whose mixtures are found at once
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class LMVSC(Peer):
     """Large-scale multi-view subspace clustering: mixtures of anchors, in linear time.
 
@@ -34,8 +34,6 @@ class LMVSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_landmarks : int, default=100
         Anchors of each view, m, by k-means over 10,000 rows at most; all rows where they are fewer.
     alpha : float, default=1.0
@@ -44,15 +42,9 @@ class LMVSC(Peer):
         What is done to each view first: columns from 0 to 1, or as in :class:`coterie.GuidedCoTraining`.
     n_init : int, default=10
         Restarts of k-means, for the anchors and at the end.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The rows that k-means cut.
     singular_values_ : ndarray of shape (n_clusters,)
@@ -80,8 +72,6 @@ class LMVSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 100
     alpha: float = 1.0
     scaling: str = "minmax"

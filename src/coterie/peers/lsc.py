@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from coterie.peers._bipartite import (
     find_bandwidth,
 )
 from coterie.peers._common import Peer, fit_cut
+from coterie.peers._docstrings import peer
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.views import Table
@@ -24,7 +25,7 @@ from coterie.views import Table
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """A row of a table -> its place among the landmarks' singular vectors."""
+    """A row of a table -> its embedding by the landmarks' singular vectors."""
 
     landmarks: Table  # (p, d)
     n_neighbors: int
@@ -47,11 +48,49 @@ class LandmarkEmbedding:
 
     rows: np.ndarray  # (n, k), each of length one
     singular_values: np.ndarray  # (k + 1,) of Zhat behind the first, descending
-    row_map: LandmarkMap  # what gave them their places
+    row_map: LandmarkMap  # what embedded them
 
 
-@dataclass(eq=False, repr=False)
-class LSC(Peer):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LandmarkPeer(Peer):
+    """What :class:`coterie.peers.LSC` does, for a view that its subclasses name."""
+
+    n_landmarks: int = 800
+    n_neighbors: int = 8
+    landmarks: Any = "kmeans"
+    bandwidth: str = "mean_squared"
+    n_init: int = 10
+    n_jobs: int = -1
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        owner = type(self).__name__
+        check_graph_parameters(owner, self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)
+        self._check_ints(n_init=1)
+        views = self._read_views(X)
+        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
+        reader = self._learn_reader(views)
+        with one_thread_per_block():
+            table = reader.table(views)  # (n, d)
+            landmarks = choose_landmarks(table, self.n_landmarks, self.landmarks, rng, n_threads)
+            sigma = find_bandwidth(table, landmarks, self.bandwidth, rng)
+            found = embed(table, landmarks, self.n_neighbors, sigma, self.n_clusters, n_threads=n_threads)
+            clusters = fit_cut(found.rows, self.n_clusters, self.n_init, rng)
+        self._reader, self._row_map, self._centroids = reader, found.row_map, clusters.centroids
+        self.embedding_, self.singular_values_ = found.rows, found.singular_values
+        self.labels_ = clusters.labels
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the clusters of rows, new or old, by the map that the rows of the fit went through."""
+        reader, views = self._read_new_rows(X)
+        with one_thread_per_block():
+            rows = self._row_map(reader.table(views), count_threads(self.n_jobs))  # (n, k)
+        return assign(rows, self._centroids).labels
+
+
+@peer
+class LSC(LandmarkPeer):
     """Landmark-based spectral clustering of one view, or of all views side by side.
 
     Every row is written as a combination of its nearest landmarks, and the top singular vectors of
@@ -60,10 +99,6 @@ class LSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=800
         Number of landmarks, p; all rows where they are fewer.
     n_neighbors : int, default=8
@@ -74,19 +109,10 @@ class LSC(Peer):
         Sigma of the Gaussian weights: the mean squared distance to landmarks, as in the authors'
         code, which makes the q weights nearly equal where values are large; the median distance;
         each row's mean distance to its neighbours; or the number.
-    n_init : int, default=10
-        Restarts of k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     singular_values_ : ndarray
         Of the normalised graph, behind the first.
 
@@ -111,41 +137,7 @@ class LSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
-    n_landmarks: int = 800
-    n_neighbors: int = 8
-    landmarks: Any = "kmeans"
-    bandwidth: str = "mean_squared"
-    n_init: int = 10
-    n_jobs: int = -1
-    random_state: Any = None
-
-    def fit(self, X: Any, y: Any = None) -> LSC:
-        owner = type(self).__name__
-        check_graph_parameters(owner, self.n_landmarks, self.n_neighbors, self.landmarks, self.bandwidth)
-        self._check_ints(n_init=1)
-        views = self._read_views(X)
-        rng, n_threads = self._make_rng(), count_threads(self.n_jobs)
-        reader = self._learn_reader(views)
-        with one_thread_per_block():
-            table = reader.table(views)  # (n, d)
-            landmarks = choose_landmarks(table, self.n_landmarks, self.landmarks, rng, n_threads)
-            sigma = find_bandwidth(table, landmarks, self.bandwidth, rng)
-            found = embed(table, landmarks, self.n_neighbors, sigma, self.n_clusters, n_threads=n_threads)
-            clusters = fit_cut(found.rows, self.n_clusters, self.n_init, rng)
-        self._reader, self._row_map, self._centroids = reader, found.row_map, clusters.centroids
-        self.embedding_, self.singular_values_ = found.rows, found.singular_values
-        self.labels_ = clusters.labels
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the clusters of rows, new or old, by the map that the rows of the fit went through."""
-        reader, views = self._read_new_rows(X)
-        with one_thread_per_block():
-            rows = self._row_map(reader.table(views), count_threads(self.n_jobs))  # (n, k)
-        return assign(rows, self._centroids).labels
 
 
 def embed(

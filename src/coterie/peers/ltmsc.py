@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, svd
 from coterie.peers._alternation import Alternation, Round, alternate, warn_unless_converged
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, shrink_singular_values, spectral_embedding
+from coterie.peers._docstrings import peer
 from coterie.peers._subspace import RANK_TOLERANCE, row_coordinates, shared_affinity
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
@@ -46,7 +47,7 @@ class Representation:
     penalty: float
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class LTMSC(Peer):
     """Low-rank tensor constrained multi-view subspace clustering.
 
@@ -57,29 +58,17 @@ class LTMSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     weight : float, default=0.1
         Weight of the errors, the paper's lambda.
-    max_iter : int, default=100
-        Rounds at most.
     tol : float, default=1e-4
         The rounds end when the constraints are met up to this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     objective_ : list of float
         The mean nuclear norm of the unfoldings plus the weighted errors, after each round.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -101,8 +90,6 @@ class LTMSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 0.1
     max_iter: int = 100
     tol: float = 1e-4

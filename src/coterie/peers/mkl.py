@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._dense import check_row_count, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.peers.aasc import combine
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
@@ -25,7 +26,7 @@ class KernelKMeans:
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MultipleKernelLaplacian(Peer):
     """Multi-view spectral clustering with multiple kernels that are graphs' Laplacians.
 
@@ -35,29 +36,16 @@ class MultipleKernelLaplacian(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
+    n_clusters
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     view_weights_ : dict of float
         Weight of every view; they sum to one.
     objective_ : list of float
         What kernel k-means leaves unexplained, tr(K (I - H H^T)), after each round; it never rises.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -80,8 +68,6 @@ class MultipleKernelLaplacian(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     max_iter: int = 50
     tol: float = 1e-6
     n_init: int = 10

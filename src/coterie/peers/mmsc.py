@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._dense import check_row_count, laplacian, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
@@ -20,7 +20,7 @@ from coterie.validation import check_real
 OFFSET = 0.2
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MMSC(Peer):
     """Multi-modal spectral clustering with a common non-negative indicator.
 
@@ -30,8 +30,6 @@ class MMSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     weight : float, default=1.0
         How near the views' indicators are to the common one, the paper's alpha.
     max_iter : int, default=500
@@ -40,13 +38,9 @@ class MMSC(Peer):
         The updates end when the objective changes by less than this, relatively.
     n_init : int, default=10
         Restarts of the k-means that the updates start from.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The common indicator: no negative entries.
     objective_ : list of float
@@ -75,8 +69,6 @@ class MMSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 1.0
     max_iter: int = 500
     tol: float = 1e-6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.peers.coregularised import drawn_vectors, overlap
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real, refuse
 
 
 @dataclass(frozen=True)
-class Consensus:
+class CommonVectors:
     """Vectors of every view, the common ones, and the views' weights."""
 
     views: tuple[np.ndarray, ...]  # each (n, k), orthonormal
@@ -26,7 +27,7 @@ class Consensus:
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MSCMO(Peer):
     """Multi-feature spectral clustering with minimax optimisation.
 
@@ -36,26 +37,14 @@ class MSCMO(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     weight : float, default=0.5
         Weight of the distance from the common vectors, lambda.
     gamma : float, default=0.5
         Exponent of the views' weights, between 0 and 1: near 0 views are weighted alike, near 1 the costliest one
         takes all.
-    max_iter : int, default=20
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The common vectors, rows of length one.
     view_weights_ : dict of float
@@ -63,8 +52,7 @@ class MSCMO(Peer):
     objective_ : list of float
         sum_v a_v^gamma c_v after each round, c_v the cost of view v. Vectors lower it and weights raise it, so that it
         need not fall.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -86,8 +74,6 @@ class MSCMO(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 0.5
     gamma: float = 0.5
     max_iter: int = 20
@@ -121,18 +107,20 @@ class MSCMO(Peer):
 
 def minimax(
     graphs: Sequence[np.ndarray], n_clusters: int, weight: float, gamma: float, max_iter: int, tol: float
-) -> Alternation[Consensus]:
+) -> Alternation[CommonVectors]:
     """Alternate between vectors that minimise sum_v a_v^gamma c_v and weights that maximise it.
 
     c_v = tr(U^vT (I - L^v) U^v) + lambda (k - |U^vT U*|^2), L^v the normalised affinities.
     """
     views = tuple(top_vectors(graph, n_clusters) for graph in graphs)
     even = np.full(len(graphs), 1 / len(graphs))  # (V,)
-    start = Consensus(views, common_vectors(views, even, n_clusters), even)
+    start = CommonVectors(views, common_vectors(views, even, n_clusters), even)
     return alternate(start, partial(minimax_round, graphs, weight, gamma), max_iter=max_iter, tol=tol)
 
 
-def minimax_round(graphs: Sequence[np.ndarray], weight: float, gamma: float, now: Consensus) -> Round[Consensus]:
+def minimax_round(
+    graphs: Sequence[np.ndarray], weight: float, gamma: float, now: CommonVectors
+) -> Round[CommonVectors]:
     """Update the views' vectors, the common ones and the weights."""
     k = now.common.shape[1]
     # A view's weight multiplies all of its cost, so its best vectors do not depend on it.
@@ -140,7 +128,7 @@ def minimax_round(graphs: Sequence[np.ndarray], weight: float, gamma: float, now
     common = common_vectors(views, now.weights**gamma, k)
     costs = np.array([view_cost(g, u, common, weight) for g, u in zip(graphs, views, strict=True)])  # (V,)
     weights = worst_case_weights(costs, gamma)
-    return Round(Consensus(views, common, weights), float(weights**gamma @ costs))
+    return Round(CommonVectors(views, common, weights), float(weights**gamma @ costs))
 
 
 def view_cost(graph: np.ndarray, vectors: np.ndarray, common: np.ndarray, weight: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, stored_table
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 from coterie.views import Table, View
@@ -37,7 +38,7 @@ class Factors:
     common: np.ndarray  # (n, k) V*
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MultiNMF(Peer):
     """Multi-view clustering via joint non-negative matrix factorisation.
 
@@ -51,26 +52,17 @@ class MultiNMF(Peer):
         Number of clusters, k, and of columns of the factors.
     weight : float, default=0.01
         How strongly each view is drawn to the common factor, the paper's lambda.
-    max_iter : int, default=200
-        Rounds at most.
-    tol : float, default=1e-5
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
     random_state : int, RandomState or None, default=None
         Seed of the first factors and of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, n_clusters)
         The common factor, its columns scaled to a mean square of one.
     objective_ : list of float
         The squared errors of all views plus the weighted squared distances from the common factor, after each round;
         it never rises.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -91,8 +83,6 @@ class MultiNMF(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 0.01
     max_iter: int = 200
     tol: float = 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from coterie.peers._bipartite import (
     find_bandwidth,
 )
 from coterie.peers._common import Peer, cut, prepared_table, side_by_side
+from coterie.peers._docstrings import peer
 from coterie.rows import Rows
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_real
@@ -27,7 +28,7 @@ from coterie.views import Table
 
 
 @dataclass(frozen=True)
-class Factors:
+class SingularVectors:
     """The top of a bipartite graph's spectrum, behind the first pair."""
 
     rows: np.ndarray  # (n, k): left singular vectors, U
@@ -38,11 +39,11 @@ class Factors:
 class Fusion:
     """The graphs' common spectrum, and the best weights for it."""
 
-    factors: Factors
+    factors: SingularVectors
     weights: np.ndarray  # (V,) summing to one
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class MVSCB(Peer):
     """Large-scale multi-view spectral clustering via bipartite graphs.
 
@@ -52,8 +53,6 @@ class MVSCB(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_landmarks : int, default=600
         Number of salient points, p; all rows where they are fewer.
     n_neighbors : int, default=8
@@ -65,29 +64,16 @@ class MVSCB(Peer):
         Means of a few passes of k-means, or random rows.
     bandwidth : "mean_squared", "median", "local" or number, default="mean_squared"
         Sigma of the Gaussian weights, as in :class:`coterie.peers.LSC`.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-6
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     landmark_labels_ : ndarray of shape (p,)
         Cluster of every salient point: they are cut together with the rows.
     view_weights_ : dict of float
         a_v of every view; they sum to one.
     objective_ : list of float
         sum_v a_v^r tr(F^T L^v F) after each round; it never rises.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -105,8 +91,6 @@ class MVSCB(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 600
     n_neighbors: int = 8
     r: float = 2.0
@@ -182,7 +166,7 @@ def fuse(
     So the best F for given weights are the singular vectors of sum_v a_v^r Zhat^v, and the best
     weights for given F are a_v ~ h_v^(1 / (1 - r)).
     """
-    start = Fusion(Factors(np.empty((0, 0)), np.empty((0, 0))), np.full(len(graphs), 1 / len(graphs)))
+    start = Fusion(SingularVectors(np.empty((0, 0)), np.empty((0, 0))), np.full(len(graphs), 1 / len(graphs)))
     return alternate(start, partial(fuse_round, graphs, n_clusters, r), max_iter=max_iter, tol=tol)
 
 
@@ -202,7 +186,7 @@ def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.cs
     return total
 
 
-def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
+def bipartite_factors(graph: sparse.csr_array, n_components: int) -> SingularVectors:
     """Return the top singular vectors behind the first pair, from the p x p Gram matrix.
 
     Where there are no k of them, as with a single row, the others are zero.
@@ -212,10 +196,10 @@ def bipartite_factors(graph: sparse.csr_array, n_components: int) -> Factors:
     missing = n_components + 1 - len(found.values)
     values = np.pad(found.values[1:], (0, missing))  # (k,)
     vectors = np.pad(found.vectors[:, 1:], ((0, 0), (0, missing)))  # (p, k)
-    return Factors(graph @ (vectors * inverse_roots(values)), vectors)
+    return SingularVectors(graph @ (vectors * inverse_roots(values)), vectors)
 
 
-def view_cost(graph: sparse.csr_array, factors: Factors) -> float:
+def view_cost(graph: sparse.csr_array, factors: SingularVectors) -> float:
     """Return h_v = k - tr(U^T Zhat^v V), never below zero."""
     fit = np.einsum("ij,ij->", factors.rows, graph @ factors.landmarks)
     return float(max(factors.rows.shape[1] - fit, 0.0))
@@ -230,7 +214,7 @@ def best_weights(costs: np.ndarray, r: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def unit_stack(factors: Factors) -> np.ndarray:
+def unit_stack(factors: SingularVectors) -> np.ndarray:
     """Return U over V, each row of length one."""
     stacked = np.vstack([factors.rows, factors.landmarks])  # (n + p, k)
     cpu.unit_rows(stacked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import TILE_ROWS, median_distance
 from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, fit_cut, unit_rows
+from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views.preparation import Table
 
@@ -23,7 +24,7 @@ from coterie.views.preparation import Table
 LEAST_DEGREE = 1e-6
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class Nystroem(Peer):
     """Spectral clustering by the Nystroem method, of one view or of all side by side.
 
@@ -33,25 +34,12 @@ class Nystroem(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=500
         Number of random rows, p; all rows where they are fewer, and the answer is exact then.
-    n_init : int, default=10
-        Restarts of k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     eigenvalues_ : ndarray of shape (n_clusters,)
         Of the normalised affinities, as approximated.
 
@@ -75,8 +63,6 @@ class Nystroem(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_landmarks: int = 500
     n_init: int = 10

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from coterie.peers._common import Peer, cut
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
 from coterie.views.preparation import Table, UnitRows
@@ -16,7 +17,7 @@ from coterie.views.preparation import Table, UnitRows
 AFFINITIES = ("auto", "cosine", "shifted")
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class PIC(Peer):
     """Power iteration clustering with cosine affinities, of one view or of all side by side.
 
@@ -26,32 +27,19 @@ class PIC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     affinity : "auto", "cosine" or "shifted", default="auto"
         Cosines between rows; (1 + cosine) / 2, which is never negative; or the first where no value of X is negative,
         and else the second.
-    max_iter : int, default=1000
-        Rounds at most.
     tol : float, default=1e-5
         The rounds end when no entry's step changes by more than tol / n.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     embedding_ : ndarray of shape (n, 1)
         The vector, with mean zero and unit variance.
     objective_ : list of float
         The largest change of a step in each round, times n.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -68,8 +56,6 @@ class PIC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     affinity: str = "auto"
     max_iter: int = 1000

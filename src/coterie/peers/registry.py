@@ -38,7 +38,7 @@ class Method:
     unasked: bool = True
 
     def bears(self, n_rows: int) -> bool:
-        """Return whether so many rows are few enough for it."""
+        """Return whether it can be run on this number of rows in reasonable time."""
         most = MOST_ROWS[self.cost]
         return most is None or n_rows <= most
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from coterie.peers._alternation import Alternation, Round, alternate, warn_unles
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._constraints import onto_simplex
 from coterie.peers._dense import check_row_count, shrink_singular_values, top_vectors, view_affinities
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
@@ -35,7 +36,7 @@ class Walk:
     penalty: float
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class RMSC(Peer):
     """Robust multi-view spectral clustering via low-rank and sparse decomposition.
 
@@ -45,31 +46,19 @@ class RMSC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     weight : float, default=0.005
         Weight of the errors, the paper's lambda: smaller values let views differ more from the common walk.
-    max_iter : int, default=100
-        Rounds at most.
     tol : float, default=1e-3
         The rounds end when the constraints are met up to this, relative to the views' walks.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     transition_ : ndarray of shape (n, n)
         The common walk: no negative entries, and rows that sum to one.
     objective_ : list of float
         The nuclear norm of the common walk plus the weighted absolute errors, after each round.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -89,8 +78,6 @@ class RMSC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     weight: float = 0.005
     max_iter: int = 100
     tol: float = 1e-3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from coterie.method.rowmap import Basis
 from coterie.method.spectra import graph_spectrum
 from coterie.peers._bipartite import check_graph_parameters, choose_landmarks, connect, find_bandwidth
 from coterie.peers._common import Peer, TableReader, fit_cut
+from coterie.peers._docstrings import peer
 from coterie.peers.lsc import LandmarkMap
 from coterie.rows.memory import MemoryRows
 from coterie.threads import count_threads, in_order, one_thread_per_block
@@ -24,7 +25,7 @@ SAMPLE = 10  # rows that are drawn for every landmark
 LEAST_SAMPLE = 2000
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class Sequential(Peer):
     """Scalable sequential spectral clustering, of one view or of all side by side.
 
@@ -34,14 +35,8 @@ class Sequential(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
-    n_landmarks : int, default=800
-        Number of landmarks, p; all rows where they are fewer.
-    n_neighbors : int, default=8
-        Landmarks that a row is joined to, q.
+    n_landmarks, n_neighbors
+        As in :class:`coterie.peers.LSC`: p and q.
     landmarks : "kmeans" or "random", default="kmeans"
         Means of a few passes of k-means over the sample, or random rows.
     bandwidth : "median", "mean_squared", "local" or number, default="median"
@@ -50,15 +45,9 @@ class Sequential(Peer):
         Rows that are read at once, b.
     n_init : int, default=10
         Restarts of k-means on the sample.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     singular_values_ : ndarray
         Of the normalised graph.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
@@ -83,8 +72,6 @@ class Sequential(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_landmarks: int = 800
     n_neighbors: int = 8

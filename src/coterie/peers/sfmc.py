@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from coterie.kernels import cpu
 from coterie.peers._common import Peer, side_by_side
 from coterie.peers._constraints import onto_simplex, simplex_minimum
+from coterie.peers._docstrings import peer
 from coterie.peers._transfer import nearest_anchors
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.views.preparation import Table
@@ -21,7 +22,7 @@ ROWS = 2048  # that are projected at once
 FIRST_PULL = 1.0  # lambda; it doubles while there are too few pieces
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class SFMC(Peer):
     """Scalable and parameter-free multi-view clustering by fusing bipartite graphs.
 
@@ -31,16 +32,10 @@ class SFMC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_landmarks : int, default=1000
         Number of anchors, m; half of the rows where that is less.
     n_neighbors : int, default=10
         Anchors that a row is joined to in each view.
-    max_iter : int, default=60
-        Rounds at most.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
     random_state : int, RandomState or None, default=None
         Not used: nothing is drawn. It is there so that all peers are called alike.
 
@@ -56,8 +51,7 @@ class SFMC(Peer):
         Weights of the views; they sum to one.
     objective_ : list of float
         ``|P - sum_v a_v B_v|^2`` after each round. It may rise while the number of components is brought to k.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     References
     ----------
@@ -75,8 +69,6 @@ class SFMC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     n_landmarks: int = 1000
     n_neighbors: int = 10
     max_iter: int = 60

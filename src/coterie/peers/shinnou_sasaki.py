@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
+from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import dense, group_rows
 from coterie.threads import count_threads, one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class ShinnouSasaki(Peer):
     """Spectral clustering of centres and of the rows far from them, of one view or of all side by side.
 
@@ -22,25 +22,15 @@ class ShinnouSasaki(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=200
         Number of centres, p.
     n_remaining : int, default=800
         Number of rows that remain, r: those farthest from their centres.
     n_init : int, default=10
         Restarts of the last k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
     landmark_labels_ : ndarray of shape (p,)
         Cluster of every centre.
     remaining_ : ndarray
@@ -67,8 +57,6 @@ class ShinnouSasaki(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_landmarks: int = 200
     n_remaining: int = 800

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
+from coterie.peers._docstrings import peer
 from coterie.peers._unified_anchors import UnifiedAnchorPeer
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class SMVSC(UnifiedAnchorPeer):
     """Scalable multi-view subspace clustering with unified anchors.
 
@@ -18,34 +16,20 @@ class SMVSC(UnifiedAnchorPeer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
     n_landmarks : int or None, default=None
         Number of common anchors, m; None: k.
     start : "first" or "random", default="first"
         Rows that are an anchor's alone at first: the first m rows, as published, so that the answer leans on the order
         of rows, or m random ones.
-    max_iter : int, default=50
-        Rounds at most.
-    tol : float, default=1e-3
-        The rounds end when the objective changes by less than this, relatively.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means, and of a random start.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     view_weights_ : dict of float
         a_v of every view; they sum to one.
     objective_ : list of float
         ``sum_v a_v^2 |X_v - W_v A Z|^2 + |Z|^2`` after each round.
-    n_iter_ : int
-        Number of rounds.
+    n_iter_
 
     Notes
     -----
@@ -71,16 +55,3 @@ class SMVSC(UnifiedAnchorPeer):
     """
 
     ridge = 1.0
-
-    n_clusters: int = 8
-    _: KW_ONLY
-    n_landmarks: int | None = None
-    start: str = "first"
-    max_iter: int = 50
-    tol: float = 1e-3
-    n_init: int = 10
-    random_state: Any = None
-
-    def fit(self, X: Any, y: Any = None) -> SMVSC:
-        self._fit(X)
-        return self

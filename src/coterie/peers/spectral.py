@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.peers._common import Peer, cut
 from coterie.peers._dense import check_row_count, gaussian_affinity, spectral_embedding
+from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class SC(Peer):
     """Spectral clustering of one view, or of all side by side, after Ng, Jordan and Weiss.
 
@@ -22,21 +22,11 @@ class SC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
-    n_init : int, default=10
-        Restarts of k-means.
-    random_state : int, RandomState or None, default=None
-        Seed of k-means.
+    n_clusters
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
 
     References
     ----------
@@ -53,8 +43,6 @@ class SC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_init: int = 10
     random_state: Any = None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.peers._common import Peer
+from coterie.peers._docstrings import peer
 from coterie.peers._ensemble import agree, cut_member, draw_sizes
 from coterie.peers._transfer import join_to_anchors
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import refuse
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class USENC(Peer):
     """Ultra-scalable ensemble clustering (U-SENC) of one view, or of all views side by side.
 
@@ -24,10 +24,6 @@ class USENC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_members : int, default=20
         Number of U-SPECs, M.
     member_clusters : tuple of two int, default=(20, 60)
@@ -36,17 +32,10 @@ class USENC(Peer):
         Number of each member's anchors, p; all rows where they are fewer.
     n_neighbors : int, default=5
         Anchors that a row is joined to, q.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
     base_labels_ : ndarray of shape (n, n_members)
         Every member's clusters.
 
@@ -70,8 +59,6 @@ class USENC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_members: int = 20
     member_clusters: tuple[int, int] = (20, 60)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie.method.assignment import assign
 from coterie.peers._common import Peer, fit_cut
+from coterie.peers._docstrings import peer
 from coterie.peers._transfer import join_to_anchors, transfer_cut
 from coterie.threads import count_threads, one_thread_per_block
 
 
-@dataclass(eq=False, repr=False)
+@peer
 class USPEC(Peer):
     """Ultra-scalable spectral clustering (U-SPEC) of one view, or of all views side by side.
 
@@ -23,27 +23,14 @@ class USPEC(Peer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, k.
-    view : str or int, default=None
-        Which view to cluster, by name or number. None: all of them side by side, their values as they are.
     n_landmarks : int, default=1000
         Number of anchors, p; all rows where they are fewer.
     n_neighbors : int, default=5
         Anchors that a row is joined to, q.
-    n_init : int, default=10
-        Restarts of k-means.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The labels do not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row.
-    embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut, each of length one.
+    embedding_
 
     Notes
     -----
@@ -67,8 +54,6 @@ class USPEC(Peer):
     True
     """
 
-    n_clusters: int = 8
-    _: KW_ONLY
     view: str | int | None = None
     n_landmarks: int = 1000
     n_neighbors: int = 5

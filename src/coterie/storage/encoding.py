@@ -17,8 +17,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from scipy import sparse
 
-from coterie.formats.container import STORED_DTYPES, parse_json, refuse_file, short
 from coterie.formats.stores import build_csr
+from coterie.storage.container import STORED_DTYPES, parse_json, refuse_file, short
 
 KnownClasses = Mapping[str, type]  # the dataclasses that a file may hold, by name
 

@@ -1,7 +1,7 @@
 """One file of named arrays and a JSON header: safetensors, read strictly. It knows nothing of models.
 
 A file is eight bytes that give the length of the header, the header, and the arrays' bytes one after the other. The
-header is JSON: every array's type, shape and place, and under ``__metadata__`` one text, which is JSON again: a
+header is JSON: every array's type, shape and offsets, and under ``__metadata__`` one text, which is JSON again: a
 checksum over the whole file, the version of the format, who wrote it, and the content. Any reader of safetensors can
 open the file. This one believes nothing that it has not checked, and allocates nothing that the file is too small for.
 """
@@ -48,7 +48,7 @@ DAMAGED = "It is damaged, or not a model that Coterie wrote: get it again, or sa
 OTHER = "Pass a file that coterie.save wrote."
 
 # What other files begin with.
-LOOKS = (
+OTHER_FILES = (
     (b"PK\x03\x04", "a zip archive, as .npz, .pt and .xlsx files are"),
     (b"\x93NUMPY", "a NumPy array (.npy)"),
     (b"\x89HDF", "an HDF5 file, as .h5ad files are"),
@@ -247,7 +247,7 @@ def _read_header(file: BinaryIO, newest: int) -> ContainerHeader:
 def _refuse_other_files(start: bytes) -> None:
     if not start:
         refuse_file("it is empty", OTHER)
-    for opening, words in LOOKS:
+    for opening, words in OTHER_FILES:
         if start.startswith(opening):
             refuse_file(f"it looks like {words}", OTHER)
     if MARKUP.match(start):
@@ -330,7 +330,7 @@ def parse_json(text: bytes | bytearray, *, max_lists: int = MAX_LISTS) -> Any:
     >>> parse_json(b"NaN")
     Traceback (most recent call last):
     ...
-    coterie.formats.container.ModelFileError: its text is not JSON: NaN is no finite number. It is damaged, ...
+    coterie.storage.container.ModelFileError: its text is not JSON: NaN is no finite number. It is damaged, ...
     """
     steps = _steps(text)
     if len(steps) > 2 * max_lists:
