@@ -9,24 +9,16 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.background_tables import candidates_table, checks_table, trial_tables
-from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table, sharing_table
-from benchmarks.cells_table import cells_table
 from benchmarks.choosing import choose_all, choosing_table
-from benchmarks.cluster_table import cluster_table
+from benchmarks.collecting import all_tables
 from benchmarks.data import UNEQUAL
 from benchmarks.figure import landmarks_figure
-from benchmarks.gpu_table import card_table, gpu_table, read_lines
-from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all, run_many
-from benchmarks.scale_table import scaling_check_table, scaling_table
-from benchmarks.serving_table import serving_tables
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
 from benchmarks.suites import SUITES, Run, plan
-from benchmarks.summary import lost_table, summary_table
 from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
 from benchmarks.unequal import is_small
@@ -63,9 +55,6 @@ Quick = Annotated[
 
 RESULTS = Path("benchmarks/results")
 LIMIT = 300.0  # seconds
-SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
-CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
-CAMPAIGN_TABLES = {"long_run": long_run_table, "sharing": sharing_table, "same_labels": same_labels_table}
 LARGE = ("usps", "nus_like", "mnist")  # of the sets with names of their own
 
 
@@ -278,9 +267,7 @@ def landmarks(
 def speed(
     part: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this part: mnist, rows, predict, peers, million, start, report; may be given several times."
-        ),
+        typer.Option(help=f"Only this part: {', '.join(PARTS)}; may be given several times."),
     ] = None,
     data_home: DataHome = None,
     results: Results = RESULTS,
@@ -335,46 +322,7 @@ def tables(
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
 
-    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
-    timed = read_records(results / "speed.jsonl")
-    found = {**tables_of(records), **speed_tables(timed), **background_tables(results)}
-    if records["leaderboard"]:
-        found["summary"] = summary_table(records["leaderboard"], timed)
-    if records["unequal"]:
-        found["unequal_lost"] = lost_table(records["unequal"])
-    chosen = read_records(results / "choosing_k.jsonl")
-    if chosen:
-        found["choosing_k"] = choosing_table(chosen)
-    measured = read_lines(results / "gpu.jsonl")
-    if measured:
-        found["gpu"] = gpu_table(measured)
-    cards = read_lines(results / "card.jsonl")
-    if cards:
-        found["card"] = card_table(cards)
-    stored = read_lines(results / "out_of_core.jsonl")
-    if stored:
-        found["out_of_core"] = out_of_core_table(stored)
-    cells = read_lines(results / "cells.jsonl")
-    if cells:
-        found["cells"] = cells_table(cells)
-    served = read_lines(results / "serving.jsonl")
-    if served:
-        found |= serving_tables(served)
-    spread = read_lines(results / "cluster.jsonl")
-    if spread:
-        found["cluster"] = cluster_table(spread)
-    if any(line["part"] == "scaling" for line in spread):
-        found["scaling_check"] = scaling_check_table(spread)
-        found["scaling"] = scaling_table(spread, cards)
-    steady = read_records(results / "steadiness.jsonl")
-    if steady:
-        found["steadiness"] = steadiness_table(steady)
-    campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
-    if any(campaigns):
-        found["campaigns"] = campaign_table(*campaigns)
-    for name, table_of in CAMPAIGN_TABLES.items():
-        if lines := read_lines(results / f"{name}.jsonl"):
-            found[name] = table_of(lines)
+    found = all_tables(results)
     if not found:
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
@@ -383,7 +331,7 @@ def tables(
     ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():
-        if latex is not None:
+        if latex is not None and isinstance(table, Table):
             write_text(latex / f"{name}.tex", as_latex(table) + "\n")
     curves = read_records(results / "landmarks.jsonl")
     if curves:
@@ -391,15 +339,6 @@ def tables(
             landmarks_figure(curves, results / f"landmarks.{ending}")
     typer.echo(f"{len(found)} tables: {', '.join(found)}.")
     typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
-
-
-def background_tables(results: Path) -> dict[str, Table]:
-    """Return the tables of the background pages that the results allow."""
-    found = trial_tables(read_lines(results / "trials.jsonl"))
-    for name, table_of in {"candidates": candidates_table, "checks": checks_table}.items():
-        if lines := read_lines(results / f"{name}.jsonl"):
-            found[name] = table_of(lines)
-    return found
 
 
 def run_suite(

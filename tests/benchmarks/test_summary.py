@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from benchmarks.commands import app
 from benchmarks.speed import QUICK, SUMMARY, summary_part
-from benchmarks.summary import lost_table, summary_table
+from benchmarks.speed_tables import speed_tables
+from benchmarks.summary import lost_sentence, lost_table, summary_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,6 +51,29 @@ def test_seconds_are_those_of_todays_settings_alone(leaderboard):
     ]
     shown = [row[3:] for row in summary_table(leaderboard, records, QUICK).rows]
     assert shown == [("1.2", "-"), ("-", "-"), ("-", "-"), ("-", "61.0"), ("-", "-")]
+
+
+def test_a_fit_that_was_ended_has_a_dash_and_no_line_of_its_own(leaderboard):
+    images, _ = summary_part(QUICK)
+    ended = {**timed(images[1], 1.0), "failed": "did not end", "limit": 300, "part": "summary"}
+    del ended["seconds"]
+    assert summary_table(leaderboard, [ended], QUICK).rows[1][3] == "-"
+    assert speed_tables([ended])["speed_summary"].rows == ()
+
+
+def test_a_note_names_the_methods_whose_rows_were_not_shuffled(leaderboard):
+    shuffled = [{**line, "settings": {"order": "shuffled"}} for line in leaderboard]
+    assert summary_table(shuffled, [], QUICK).notes == ()
+    some = [line for line in leaderboard if line["method"] != "Coterie"]
+    (note,) = summary_table([*some, *(line for line in shuffled if line["method"] == "Coterie")], [], QUICK).notes
+    assert "MVSC-B" in note
+    assert "Coterie" not in note
+
+
+def test_sets_on_which_another_method_has_the_higher_nmi_are_named():
+    lines = [score("Coterie", "usps", NMI=0.7), score("MVSC-B", "usps", NMI=0.8), score("Coterie", "digits", NMI=0.9)]
+    assert lost_sentence(lines).endswith("higher NMI: USPS (MVSC-B 0.800, Coterie 0.700).")
+    assert lost_sentence(lines[::2]).startswith("No method")
 
 
 def test_lines_that_another_method_wins_clearly_are_listed():
