@@ -41,7 +41,7 @@ def speed_tables(records: Sequence[Record]) -> dict[str, Table]:
 
 def own_lines(records: Iterable[Record]) -> list[Record]:
     """Return the lines of Coterie's defaults; those of the published method and of a new process hardly change."""
-    return [record for record in records if record["settings"]["estimator"] == COTERIE.estimator]
+    return [record for record in records if record["settings"].get("estimator") == COTERIE.estimator]
 
 
 def latest(records: Iterable[Record]) -> dict[str, list[Record]]:
