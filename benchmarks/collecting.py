@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.background_tables import candidates_table, checks_table, trial_tables
+from benchmarks.background_tables import candidates_table, checks_table, opened_table, trial_tables
 from benchmarks.basis_tables import bases_table, few_landmarks_table, many_clusters_table, means_table, shapes_sentence
 from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table, sharing_table
 from benchmarks.cells_table import cells_table
@@ -35,6 +35,7 @@ FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("many_clusters", "many_clusters", many_clusters_table),
     ("shapes", "shapes", shapes_sentence),
     ("checks", "checks", checks_table),
+    ("report", "report", opened_table),
     ("choosing_k", "choosing_k", choosing_table),
     ("steadiness", "steadiness", steadiness_table),
     ("gpu", "gpu", gpu_table),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.background_tables import always, best_by, candidates_table, trial_tables
+from benchmarks.background_tables import always, best_by, candidates_table, opened_table, trial_tables
 from benchmarks.basis_tables import bases_table, few_landmarks_table, kind_of, means_table, todays_rule
 from benchmarks.collecting import all_tables
 from benchmarks.states import earlier_note
@@ -112,6 +112,13 @@ def test_notes_say_how_many_seeds_there_were():
     assert seeds_note(lines, "NMI") == ("Seeds: 1 to 3 for a; 2 for the others.",)
     assert seeds_note(lines[-2:], "NMI") == ("Seeds: 2.",)
     assert seeds_note(lines[-1:], "NMI") == ()
+
+
+def test_a_report_from_files_stands_beside_one_from_frames():
+    seen = {"first_paint_ms": 240, "frames_a_second": 58.8}
+    old = {"rows": 10, "seconds": {"frames": 9.0, "files": 9.0}}
+    line = {"rows": 10, "seconds": {"frames": 2.0, "files": 3.0}, "screen": seen}
+    assert opened_table([old, line]).rows == (("10", "2.0", "3.0", "1.5", "240 / -", "59 / -"),)
 
 
 def test_there_are_no_tables_without_results(tmp_path):
