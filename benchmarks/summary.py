@@ -39,7 +39,8 @@ def summary_table(leaderboard: Sequence[Record], speed: Sequence[Record], sizes:
         f"[seconds, MNIST]({BENCHMARKS}#five-methods)",
         f"[seconds, a million rows]({BENCHMARKS}#five-methods)",
     )
-    return Table("a few methods", header, tuple(rows), order_note(kept))
+    dashes = ("A dash: not measured with these settings.",) if any("-" in row for row in rows) else ()
+    return Table("a few methods", header, tuple(rows), (*order_note(kept), *dashes))
 
 
 def order_note(records: Sequence[Record]) -> tuple[str, ...]:
