@@ -144,17 +144,17 @@ def minutes(records: Sequence[Line], suites: Sequence[Line]) -> str:
     return f"All lines together take {total / 60:.0f} minutes of one core."
 
 
-def best_peers(suites: Sequence[Line]) -> str:
-    """Return a sentence: which peers have the highest NMI, by set of the leaderboard."""
+def best_peers(suites: Sequence[Line]) -> Table:
+    """Return which peer has the highest NMI, by set of the leaderboard."""
     own = [dict(r) for r in suites if r["method"] != COTERIE.name and not SINGLE_VIEW.fullmatch(r["method"])]
     cells = summarise(own, "NMI")
-    parts = []
+    rows = []
     for data in (data for data in SUITES["leaderboard"].data if data not in SYNTHETIC):
         found = {method: cell.mean for (method, name), cell in cells.items() if name == data}
         if found:
             best = max(found, key=found.__getitem__)
-            parts.append(f"{DATA[data].title}: {best} ({found[best]:.3f}, {len(found)} measured)")
-    return f"The peers with the highest NMI on sets of the leaderboard: {'; '.join(parts)}."
+            rows.append((DATA[data].title, best, f"{found[best]:.3f}", str(len(found))))
+    return Table("The best peer of each set", ("data", "peer with the highest NMI", "NMI", "of how many"), tuple(rows))
 
 
 def runs_of(name: str, records: Sequence[Line], suites: Sequence[Line]) -> dict[str, list[Line]]:
@@ -221,9 +221,20 @@ def reported(records: Sequence[Line], suites: Sequence[Line]) -> Table:
         usual = runs_of(name, records, suites).get(kind or name, [])
         apart = max(abs(fmean(map(accuracy, same)) - known.acc), abs(fmean(map(information, same)) - known.nmi))
         ours = (show_pair(same), f"{apart:.3f}", show_pair(usual))
-        rows.append((method, f"{known.acc:.3f} / {known.nmi:.3f}", known.how, *ours))
+        rows.append((method, f"{as_published(known.acc)} / {as_published(known.nmi)}", known.how, *ours))
     header = ("method", "published ACC / NMI", "measured as", "here", "apart by", "here, defaults, shuffled")
     return Table("What others report for UCI's digits", header, tuple(rows))
+
+
+def as_published(figure: float) -> str:
+    """Return a figure with the three or four digits that it was published with.
+
+    Examples
+    --------
+    >>> as_published(0.8), as_published(0.9345)
+    ('0.800', '0.9345')
+    """
+    return f"{figure:.4f}".removesuffix("0")
 
 
 def show_pair(records: Sequence[Line]) -> str:
