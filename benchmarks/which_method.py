@@ -63,7 +63,7 @@ FACTS = {
     "KASP": Facts(LINEAR, "one table; new rows"),
     "Sequential": Facts(LINEAR, "one table that does not fit in memory; new rows"),
     "PIC": Facts(LINEAR, "one table with few clusters; tiny memory"),
-    "ShinnouSasaki": Facts("n, m³ for m left", "dense clusters with rows between them"),
+    "ShinnouSasaki": Facts("n + m³", "dense clusters with rows between them"),
     "CommuteTime": Facts("n²", "one table, clusters of any shape"),
     "SparseAutoencoder": Facts("n²", "a comparison with networks"),
     "SC": Facts(CUBIC, "one small table, as a reference"),

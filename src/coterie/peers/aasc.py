@@ -70,7 +70,7 @@ class AASC(Peer):
     Notes
     -----
     Lee and Liu (ICIP 2016) report .683 ACC and .649 NMI for UCI's digits, which this class does not meet. What was
-    tried: five scales of affinities and four ways to cut the vectors, with the classes in sight. Local scales and unit
+    tried: five scales of affinities and four ways to cut the vectors, compared by the classes. Local scales and unit
     rows come nearest. The median distance, which the other methods of all pairs take too, gives more: all views then
     have nearly the same weight, where local scales give half of it to one view. Costs of the second eigenvector alone,
     as in public code, give nearly the same weights. The page "Which method when" has the figures.
