@@ -1,11 +1,13 @@
 """README's table and the lines that are lost: whose figures are shown, and whose are not."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.collecting import all_tables
 from benchmarks.commands import app
 from benchmarks.speed import QUICK, SUMMARY, summary_part
 from benchmarks.speed_tables import speed_tables
@@ -90,10 +92,23 @@ def test_lines_that_another_method_wins_clearly_are_listed():
     assert lost_table(records).rows == (("CITE-seq, 10 types", "0.700", "0.800", "FastMICE"),)
 
 
+def written_pages():
+    return [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks" / "results").is_dir(), reason="needs the results of a checkout")
+def test_every_marker_is_filled_or_says_that_nothing_was_measured():
+    found = all_tables(ROOT / "benchmarks" / "results")
+    between = re.compile(r"<!-- table:([\w-]+) -->\n(.*?)\n?<!-- /table:\1 -->", re.DOTALL)
+    for page in written_pages():
+        for name, body in between.findall(page.read_text(encoding="utf-8")):
+            assert name in found or body == "*Not measured yet.*", f"{page.name}: nothing makes {name}"
+
+
 @pytest.mark.skipif(not (ROOT / "benchmarks" / "results").is_dir(), reason="needs the results of a checkout")
 def test_the_tables_of_readme_and_docs_are_those_of_the_results(tmp_path):
     shutil.copytree(ROOT / "benchmarks" / "results", tmp_path / "results")
-    pages = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = written_pages()
     copies = [tmp_path / f"{number}-{page.name}" for number, page in enumerate(pages)]
     for page, copy in zip(pages, copies, strict=True):
         shutil.copy(page, copy)
