@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.records import last_of
 from benchmarks.tables import Table
 
 Lines = Sequence[Mapping[str, Any]]
@@ -81,3 +82,19 @@ def checks_table(lines: Lines) -> Table:
         for line in lines
     )
     return Table("checks of numbers", ("rows", "settings", "checks between stages", "checks of the input"), rows)
+
+
+def opened_table(lines: Lines) -> Table:
+    """Return what a report costs from frames and from files, and in a browser; of a number of rows the last counts."""
+    rows = []
+    for line in last_of(lines, "rows"):
+        frames, files = (line["seconds"][way] for way in ("frames", "files"))
+        cells = (f"{line['rows']:,}", f"{frames:.1f}", f"{files:.1f}", f"{files / frames:.1f}")
+        seen = [line.get(kind) for kind in ("screen", "phone")]
+        paints, rates = (
+            " / ".join("-" if found is None else f"{found[name]:.0f}" for found in seen)
+            for name in ("first_paint_ms", "frames_a_second")
+        )
+        rows.append((*cells, paints, rates))
+    header = ("rows", "seconds from frames", "from files", "times", "first paint, ms", "frames a second")
+    return Table("A report from files, and in a browser", header, tuple(rows))

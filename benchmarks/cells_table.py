@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.records import last_of
+from benchmarks.states import earlier_note
 from benchmarks.tables import Table
 
 KNOWN = ("types", "finer types")
@@ -15,7 +17,7 @@ KNOWN = ("types", "finer types")
 def cells_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """Return a line a method, means over seeds."""
     methods: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
+    for record in last_of(records, "method", "seed"):
         methods.setdefault(record["method"], []).append(record)
     header = ("method", "clusters", *(f"ARI, {name}" for name in KNOWN), *(f"NMI, {name}" for name in KNOWN))
     rows = []
@@ -24,4 +26,5 @@ def cells_table(records: Sequence[Mapping[str, Any]]) -> Table:
         scores = [np.mean([record[known][what] for record in own]) for what in ("ari", "nmi") for known in KNOWN]
         cpu = np.mean([record["cpu"] for record in own])
         rows.append((name, clusters, *(f"{score:.3f}" for score in scores), f"{cpu:.0f}"))
-    return Table("Cells as RNA and protein", (*header, "core seconds"), tuple(rows))
+    notes = earlier_note(record for name, own in methods.items() if name.startswith("Coterie") for record in own)
+    return Table("Cells as RNA and protein", (*header, "core seconds"), tuple(rows), notes)

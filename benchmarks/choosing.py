@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.data import DATA, MissingDataError, load_data, shuffled
 from benchmarks.measure import machine, source_hash, versions
-from benchmarks.records import Record, append_record, read_records
+from benchmarks.records import Record, append_record, last_of, read_records
+from benchmarks.states import earlier_note
 from benchmarks.suites import SHUFFLED
 from benchmarks.tables import Table
 from coterie.datasets import MultiViewData, make_views
@@ -127,7 +128,7 @@ def choose(name: str, data: MultiViewData, seed: int) -> Record:
 
 def choosing_table(records: Sequence[Record]) -> Table:
     """Return kinds of data by how often the number was found, and the cost in fits."""
-    rows = []
+    rows, records = [], last_of(records, "data", "seed")
     for kind in dict.fromkeys(kind_of(record["data"]) for record in records):
         own = [record for record in records if kind_of(record["data"]) == kind]
         counts = sorted({record["k"] for record in own})
@@ -138,4 +139,4 @@ def choosing_table(records: Sequence[Record]) -> Table:
         clusters = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         rows.append((title, clusters, str(len(own)), str(first), str(among), f"{cost:.1f}"))
     header = ("data", "clusters", "runs", "first suggestion right", "among the first three", "cost in fits")
-    return Table("How often the number of clusters is found", header, tuple(rows))
+    return Table("How often the number of clusters is found", header, tuple(rows), earlier_note(records))

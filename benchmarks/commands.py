@@ -10,24 +10,16 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.background_tables import candidates_table, checks_table, trial_tables
-from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table, sharing_table
-from benchmarks.cells_table import cells_table
 from benchmarks.choosing import choose_all, choosing_table
-from benchmarks.cluster_table import cluster_table
+from benchmarks.collecting import all_tables
 from benchmarks.data import UNEQUAL
 from benchmarks.figure import landmarks_figure
-from benchmarks.gpu_table import card_table, gpu_table
-from benchmarks.out_of_core_table import out_of_core_table
-from benchmarks.records import read_lines, read_records
+from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all, run_many
-from benchmarks.scale_table import scaling_check_table, scaling_table
-from benchmarks.serving_table import serving_tables
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
 from benchmarks.suites import SUITES, Run, plan
-from benchmarks.summary import lost_table, summary_table
 from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
 from benchmarks.unequal import is_small
@@ -64,23 +56,6 @@ Quick = Annotated[
 
 RESULTS = Path("benchmarks/results")
 LIMIT = 300.0  # seconds
-SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
-CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
-# Tables that are made of one file of their name.
-TABLES = {
-    "choosing_k": (read_records, choosing_table),
-    "steadiness": (read_records, steadiness_table),
-    "gpu": (read_lines, gpu_table),
-    "card": (read_lines, card_table),
-    "out_of_core": (read_lines, out_of_core_table),
-    "cells": (read_lines, cells_table),
-    "cluster": (read_lines, cluster_table),
-    "candidates": (read_lines, candidates_table),
-    "checks": (read_lines, checks_table),
-    "long_run": (read_lines, long_run_table),
-    "sharing": (read_lines, sharing_table),
-    "same_labels": (read_lines, same_labels_table),
-}
 LARGE = ("usps", "nus_like", "mnist")  # of the sets with names of their own
 
 
@@ -274,9 +249,7 @@ def steadiness(
 def speed(
     part: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this part: mnist, rows, predict, peers, million, start, report; may be given several times."
-        ),
+        typer.Option(help=f"Only this part: {', '.join(PARTS)}; may be given several times."),
     ] = None,
     data_home: DataHome = None,
     results: Results = RESULTS,
@@ -329,7 +302,7 @@ def tables(
 
     * `python -m benchmarks tables --latex paper/` adds files for LaTeX.
     """
-    found = tables_that_results_allow(results)
+    found = all_tables(results)
     if not found:
         typer.echo(f"No results in {results}. Run `python -m benchmarks paper` first.", err=True)
         raise typer.Exit(1)
@@ -338,7 +311,7 @@ def tables(
     ]
     changed = rewrite_tables(targets, found)
     for name, table in found.items():
-        if latex is not None:
+        if latex is not None and isinstance(table, Table):
             write_text(latex / f"{name}.tex", as_latex(table) + "\n")
     curves = read_records(results / "landmarks.jsonl")
     if curves:
@@ -346,30 +319,6 @@ def tables(
             landmarks_figure(curves, results / f"landmarks.{ending}")
     typer.echo(f"{len(found)} tables: {', '.join(found)}.")
     typer.echo(f"Changed: {', '.join(map(str, changed)) or 'nothing'}.")
-
-
-def tables_that_results_allow(results: Path) -> dict[str, Table]:
-    """Return the tables of README and docs for which there are results."""
-    records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
-    timed = read_records(results / "speed.jsonl")
-    found = {**tables_of(records), **speed_tables(timed), **trial_tables(read_lines(results / "trials.jsonl"))}
-    if records["leaderboard"]:
-        found["summary"] = summary_table(records["leaderboard"], timed)
-    if records["unequal"]:
-        found["unequal_lost"] = lost_table(records["unequal"])
-    for name, (read, table_of) in TABLES.items():
-        if lines := read(results / f"{name}.jsonl"):
-            found[name] = table_of(lines)
-    if served := read_lines(results / "serving.jsonl"):
-        found |= serving_tables(served)
-    spread = read_lines(results / "cluster.jsonl")
-    if any(line["part"] == "scaling" for line in spread):
-        found["scaling_check"] = scaling_check_table(spread)
-        found["scaling"] = scaling_table(spread, read_lines(results / "card.jsonl"))
-    campaigns = [read_lines(results / f"{name}.jsonl") for name in CAMPAIGNS]
-    if any(campaigns):
-        found["campaigns"] = campaign_table(*campaigns)
-    return found
 
 
 def measure_suite(

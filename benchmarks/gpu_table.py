@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.records import last_of
+from benchmarks.states import earlier_note
 from benchmarks.tables import Table
 
 
 def gpu_table(records: Iterable[Mapping[str, Any]]) -> Table:
     """Return one line per measurement: what, how fast, and what bounds it."""
-    rows = []
-    for record in records:
-        say = SAYINGS.get(record["part"])
-        if say is not None:
-            rows.append(say(record))
-    return Table("Measured on a GPU", ("what", "measured", "beside it"), tuple(rows))
+    said = [(record, SAYINGS[record["part"]](record)) for record in records if record["part"] in SAYINGS]
+    last = {row[0]: (record, row) for record, row in said}
+    rows, notes = tuple(row for _, row in last.values()), earlier_note(record for record, _ in last.values())
+    return Table("Measured on a GPU", ("what", "measured", "beside it"), rows, notes)
 
 
 def say_fit(record: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -88,8 +88,8 @@ SAYINGS = {
 
 def card_table(records: Iterable[Mapping[str, Any]]) -> Table:
     """Return fits by stage beside k-means on the same rows, measured by ``benchmarks/scripts/card.py``."""
-    rows = []
-    for line in records:
+    rows, lines = [], last_of(records, "rows", "columns", "k", "method")
+    for line in lines:
         columns = " + ".join(map(str, line["columns"]))
         stages = sorted(line.get("stages", {}).items(), key=lambda stage: -stage[1])[:3]
         agreement = f"{line['ari_to_cpu']:.4f}" if "ari_to_cpu" in line else ""
@@ -104,4 +104,5 @@ def card_table(records: Iterable[Mapping[str, Any]]) -> Table:
             )
         )
     header = ("rows", "method", "time", "longest stages (s)", "first fit of its kind", "ARI to a CPU's labels")
-    return Table("Fits on a GPU by stage", header, tuple(rows))
+    notes = earlier_note(line for line in lines if line["method"].startswith("Coterie, default"))
+    return Table("Fits on a GPU by stage", header, tuple(rows), notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.states import earlier_note
 from benchmarks.tables import Table
 
 
@@ -24,7 +25,10 @@ def out_of_core_table(records: Sequence[Mapping[str, Any]]) -> Table:
         what = f"{found['rows']:,} rows, killed at {len(found['kills'])} random moments"
         rows.append((what, "", "", f"{same} of {len(found['kills'])} times identical labels"))
     return Table(
-        "Fits from files", ("fit", "rows a second", "resident memory at most", "beside the first"), tuple(rows)
+        "Fits from files",
+        ("fit", "rows a second", "resident memory at most", "beside the first"),
+        tuple(rows),
+        earlier_note(last.values()),
     )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from benchmarks.suites import settings_hash
 
 Record = dict[str, Any]
+Line = TypeVar("Line", bound=Mapping[str, Any])
 
 
 def record_key(record: Record) -> tuple[str, str, int, str]:
@@ -22,6 +23,17 @@ def record_key(record: Record) -> tuple[str, str, int, str]:
         record["seed"],
         settings_hash(record["settings"]),
     )
+
+
+def last_of(lines: Iterable[Line], *names: str) -> list[Line]:
+    """Return, of lines that agree in these entries, the one that was measured last.
+
+    Examples
+    --------
+    >>> last_of([{"data": "a", "x": 1}, {"data": "b", "x": 2}, {"data": "a", "x": 3}], "data")
+    [{'data': 'a', 'x': 3}, {'data': 'b', 'x': 2}]
+    """
+    return list({tuple(str(line.get(name)) for name in names): line for line in lines}.values())
 
 
 def failed(record: Record) -> bool:

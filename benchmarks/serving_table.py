@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.states import earlier_note
 from benchmarks.tables import Table
 
 
@@ -32,9 +33,10 @@ def serving_tables(records: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
     )
     header = ("rows a call", "median, ms", "99th percentile, ms", "rows a second", "rows a core's second")
     note = f"{last['views']} views, {last['columns']} columns, {last['machine']['cores']} cores, load {load}"
+    below = earlier_note([last])
     return {
         "serving_start": Table(
-            "A process that labels", ("seconds of the cores", "coterie.load", "Predictor"), starting
+            "A process that labels", ("seconds of the cores", "coterie.load", "Predictor"), starting, below
         ),
-        "serving_batches": Table(f"Calls of predict: {note}", header, batches),
+        "serving_batches": Table(f"Calls of predict: {note}", header, batches, below),
     }

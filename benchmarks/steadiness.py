@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmarks.data import DATA, MissingDataError, load_data, shuffled
 from benchmarks.measure import machine, source_hash, versions
-from benchmarks.records import Record, append_record, read_records
+from benchmarks.records import Record, append_record, last_of, read_records
+from benchmarks.states import earlier_note
 from benchmarks.suites import SHUFFLED
 from benchmarks.tables import Table
 from coterie import metrics
@@ -88,7 +89,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 def steadiness_table(records: Sequence[Record]) -> Table:
     """Return data sets by the agreement of fits, the steadiest first, and what a single fit says of it."""
-    ordered = sorted(records, key=lambda record: -record["agreement"])
+    ordered = sorted(last_of(records, "data"), key=lambda record: -record["agreement"])
     rows = [
         (
             DATA[record["data"]].title,
@@ -102,4 +103,4 @@ def steadiness_table(records: Sequence[Record]) -> Table:
     order = rank_correlation([record["agreement"] for record in ordered], told)
     rows.append(("rank correlation", "", f"{order:.2f}", ""))
     header = ("data", "fits with different seeds", "`stability_`", "share of the fit's time")
-    return Table("Adjusted Rand index between fits, and stability_", header, tuple(rows))
+    return Table("Adjusted Rand index between fits, and stability_", header, tuple(rows), earlier_note(ordered))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import filterfalse
 
 import numpy as np
 
-from benchmarks.records import Record, record_key
+from benchmarks.data import DATA
+from benchmarks.records import Record, failed, last_of, record_key
 from benchmarks.speed import FULL, SUMMARY, Sizes, summary_part
-from benchmarks.tables import SYNTHETIC, Cell, Table, summarise, unequal_lines
+from benchmarks.suites import FILE_ORDER
+from benchmarks.tables import SYNTHETIC, Cell, Table, summarise, unequal_lines, with_single_views
 from coterie.peers.registry import COTERIE
 
 BENCHMARKS = "docs/background/benchmarks.md"  # from README
@@ -36,7 +39,17 @@ def summary_table(leaderboard: Sequence[Record], speed: Sequence[Record], sizes:
         f"[seconds, MNIST]({BENCHMARKS}#five-methods)",
         f"[seconds, a million rows]({BENCHMARKS}#five-methods)",
     )
-    return Table("a few methods", header, tuple(rows))
+    dashes = ("A dash: not measured with these settings.",) if any("-" in row for row in rows) else ()
+    return Table("a few methods", header, tuple(rows), (*order_note(kept), *dashes))
+
+
+def order_note(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return which of the methods were measured on rows in file order, as none or one note."""
+    orders: dict[str, set[str]] = {}
+    for record in last_of(filterfalse(failed, records), "method", "data", "seed"):
+        orders.setdefault(record["method"], set()).add(record["settings"].get("order", FILE_ORDER))
+    stored = [title for method, title in SUMMARY.items() if FILE_ORDER in orders.get(method, ())]
+    return (f"Rows were shuffled, except for {'; '.join(stored)}: there they are in file order.",) if stored else ()
 
 
 def summary_seconds(speed: Sequence[Record], sizes: Sizes) -> dict[str, list[str]]:
@@ -58,6 +71,20 @@ def shared_means(cells: Mapping[tuple[str, str], Cell]) -> list[dict[str, float]
         if len(line) == len(SUMMARY):
             found.append(line)
     return found
+
+
+def lost_sentence(leaderboard: Sequence[Record]) -> str:
+    """Return the sets of the leaderboard on which another method's NMI is higher."""
+    parts = []
+    cells = with_single_views(summarise(leaderboard, "NMI"))
+    for data in dict.fromkeys(data for method, data in cells if method == COTERIE.name):
+        found = {method: cell.mean for (method, name), cell in cells.items() if name == data}
+        best = max(found, key=found.__getitem__)
+        if round(found[best], 3) > round(found[COTERIE.name], 3):
+            parts.append(f"{DATA[data].title} ({best} {found[best]:.3f}, Coterie {found[COTERIE.name]:.3f})")
+    if not parts:
+        return "No method has a higher NMI than Coterie on any set of the leaderboard."
+    return f"Sets of the leaderboard on which another method has the higher NMI: {'; '.join(parts)}."
 
 
 def lost_table(unequal: Sequence[Record]) -> Table:

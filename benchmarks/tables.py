@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import DATA
-from benchmarks.records import Record, failed
+from benchmarks.records import Record, failed, last_of
+from benchmarks.states import earlier_note
 from benchmarks.suites import FILE_ORDER, SUITES, TROUBLES, settings_hash
 from coterie.files import write_text
+from coterie.peers.registry import COTERIE
 
 PAPER_METHODS = (
     *(f"SC({v})" for v in range(1, 7)),
@@ -213,10 +215,47 @@ def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell], m
     sorted_rows = in_file_order(records)
     busy = dict.fromkeys(r["method"] for r in filterfalse(failed, records) if measure == "seconds" and waited(r))
     return (
+        *seeds_note(records, measure),
         *dashes,
         *([f"Rows in file order, not shuffled: {sorted_rows}."] if sorted_rows else []),
         *([f"Seconds of the processor, on a machine that others used: {'; '.join(busy)}."] if busy else []),
+        *state_notes(records),
     )
+
+
+def seeds_note(records: Sequence[Record], measure: str) -> tuple[str, ...]:
+    """Return how many seeds figures are means of, by method; none where each has one.
+
+    Examples
+    --------
+    >>> seed = {"method": "a", "data": "uci", "seed": 0, "settings": {}, "NMI": 0.5}
+    >>> seeds_note([seed, {**seed, "seed": 1}, {**seed, "method": "b"}, {**seed, "method": "c"}], "NMI")
+    ('Seeds: 2 for a; 1 for the others.',)
+    """
+    found: dict[str, set[int]] = {}
+    for (method, _), cell in summarise(records, measure).items():
+        found.setdefault(method, set()).add(cell.n_seeds)
+    groups: dict[tuple[int, int], list[str]] = {}
+    for method, counts in found.items():
+        groups.setdefault((min(counts), max(counts)), []).append(method)
+    if set(groups) <= {(1, 1)}:
+        return ()
+    most = max(groups, key=lambda counts: len(groups[counts]))
+    parts = [
+        (f"{low}" if low == high else f"{low} to {high}")
+        + (f" for {', '.join(methods)}" if (low, high) != most else " for the others" if len(groups) > 1 else "")
+        for (low, high), methods in sorted(groups.items(), key=lambda group: (group[0] == most, group[0]))
+    ]
+    return (f"Seeds: {'; '.join(parts)}.",)
+
+
+def state_notes(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return what is to be said of the code that Coterie was measured with."""
+    own = (r for r in records if r["method"] == COTERIE.name and not failed(r) and "code" in r)
+    shown = last_of(own, "data", "seed")
+    states = {record["code"]["source"] for record in shown}
+    several = (f"Coterie was measured in {len(states)} states of its code.",) if len(states) > 1 else ()
+    return (*earlier_note(shown, {name: data.title for name, data in DATA.items()}), *several)
 
 
 def in_file_order(records: Iterable[Record]) -> str:
@@ -309,7 +348,8 @@ def markdown(table: Table) -> str:
     """
     lines = [table.header, ("---",) * len(table.header), *table.rows]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return "\n\n".join([body, *table.notes])
+    kept = body.replace(" ± ", "\u00a0±\u00a0")  # no line ends there
+    return "\n\n".join([kept, *table.notes])
 
 
 def latex(table: Table) -> str:
@@ -371,8 +411,8 @@ def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
     }
 
 
-def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table]) -> list[Path]:
-    """Put tables between their markers; return the files that changed.
+def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table | str]) -> list[Path]:
+    """Put tables, and sentences with figures, between their markers; return the files that changed.
 
     The markers are ``<!-- table:NAME -->`` and ``<!-- /table:NAME -->``.
 
@@ -391,7 +431,7 @@ def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table]) -> list[P
     return changed
 
 
-def replace_tables(text: str, tables: Mapping[str, Table], owner: str = "text") -> str:
+def replace_tables(text: str, tables: Mapping[str, Table | str], owner: str = "text") -> str:
     """Return the text with the tables between their markers; other markers stay as they are."""
     for name in re.findall(r"<!-- table:([\w-]+) -->", text):
         if f"<!-- /table:{name} -->" not in text:
@@ -401,6 +441,6 @@ def replace_tables(text: str, tables: Mapping[str, Table], owner: str = "text") 
     for name, table in tables.items():
         start, end = f"<!-- table:{name} -->", f"<!-- /table:{name} -->"
         between = re.compile(f"({re.escape(start)}).*?({re.escape(end)})", re.DOTALL)
-        body = markdown(table)
+        body = table if isinstance(table, str) else markdown(table)
         text = between.sub(lambda found, body=body: f"{found[1]}\n{body}\n{found[2]}", text)  # type: ignore[misc]
     return text

@@ -1,6 +1,7 @@
 """Settings of the manual."""
 
 import doctest
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,6 +55,13 @@ autosummary_context = {
         "Target",
     )
 }
+# Every peer's page ends with its lines of the table of methods.
+METHODS = (Path(__file__).parent / "background" / "which_method.md").read_text(encoding="utf-8")
+PEER = re.compile(r"^\| \{class\}`~coterie\.peers\.(\w+)`(?:, (\w+))? \| (.*) \|$", re.MULTILINE)
+peer_facts = {}
+for name, kind, cells in PEER.findall(METHODS):
+    peer_facts.setdefault(name, []).append([kind or "defaults", *cells.split(" | ")])
+autosummary_context["peer_facts"] = peer_facts
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 

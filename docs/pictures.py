@@ -36,9 +36,9 @@ list.dispatchEvent(new Event("change"));
 """
 FRAME = """
 const part = arguments[0] ? document.getElementById(arguments[0]) : document.body, frame = part.getBoundingClientRect();
-const margin = arguments[0] ? 16 : 0;
-return {x: frame.x + scrollX - margin, y: frame.y + scrollY - margin,
-        width: frame.width + 2 * margin, height: frame.height + 2 * margin};
+const margin = arguments[0] ? 16 : 0;  // not above: there a line and the end of the section before would show
+return {x: frame.x + scrollX - margin, y: frame.y + scrollY + (arguments[0] ? 1 : 0),
+        width: frame.width + 2 * margin, height: frame.height + margin};
 """
 
 

@@ -85,6 +85,42 @@ def test_links_between_pages_lead_somewhere(page):
             assert not path or (page.parent / path).is_file(), f"{page.name}: ({target})"
 
 
+def outside_tables(page):
+    """Return a page's text without what `make tables` writes and without code."""
+    return re.sub(r"<!-- table:([\w-]+) -->.*?<!-- /table:\1 -->", "", prose(page), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=by_name)
+def test_tables_of_figures_are_made_from_results(page):
+    typed = [line for line in outside_tables(page).splitlines() if line.startswith("|") and re.search(r"\.\d\d", line)]
+    assert [line for line in typed if "novelty" not in line] == [], "make it from a file of benchmarks/results"
+
+
+# Figures in words that are constants of the code: a page, how it says them, and the constant.
+THRESHOLDS = (
+    ("background/method", 'unless "commute" leads by {}', "coterie.method.candidates.CLEAR_LEAD"),
+    ("background/method", '"islands" must leave at most {}', "coterie.method.candidates.FEWER_ERRORS"),
+    ("background/method", "must lead by {}.", "coterie.method.candidates.FAR_LEAD"),
+    ("background/method", "an agreement above {}", "coterie.method.candidates.SEPARATE"),
+    ("background/method", "(an ARI below {})", "coterie.method.candidates.ALIKE"),
+    ("background/method", "(`stability_` below {})", "coterie.fitting.STEADY"),
+    ("background/method", "(agreement below {})", "coterie.fitting.PREDICTED"),
+    ("background/method", "replicates better by {}.", "coterie.fitting.CLEARLY_STEADIER"),
+    ("guides/trust", "`stability_` below {};", "coterie.fitting.CHANCE"),
+    ("guides/trust", "`cluster_stability_` below {};", "coterie.report._clusters.LEAST_STABILITY"),
+    ("guides/trust", "`novelty` above {};", "coterie.drift.NOVEL"),
+    ("guides/report", "a stability below {} are marked", "coterie.report._clusters.LEAST_STABILITY"),
+    ("guides/choosing_k", "`is_clear` requires {}", "coterie.method.selection.CLEAR"),
+    ("guides/choosing_k", "with several views and {} with one", "coterie.method.selection.CLEAR_ALONE"),
+)
+
+
+@pytest.mark.parametrize(("page", "said", "constant"), THRESHOLDS, ids=lambda value: value.rpartition(".")[2])
+def test_thresholds_are_those_of_the_code(page, said, constant):
+    text = " ".join((DOCS / f"{page}.md").read_text(encoding="utf-8").split())
+    assert said.format(f"{find(constant):g}".removeprefix("0")) in text
+
+
 def test_links_of_the_readme_lead_somewhere():
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(ROOT / "README.md")):
         path, _, anchor = target.partition("#")

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.measure import source_hash
 from benchmarks.scripts.gpu import DEVICE, blobs, median_seconds
 from coterie import GuidedCoTraining
 from coterie.metrics import ari, nmi
@@ -153,6 +154,7 @@ def main():
     parser.add_argument("--no-cpu", action="store_true", help="Leave out the fits on the cores.")
     chosen = parser.parse_args()
     about = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version()}
+    about |= {"code": {"source": source_hash()}}
     for shape in chosen.shapes or SHAPES:
         views, target, k = SHAPES[shape](chosen.data)
         sizes = {"shape": shape, "rows": len(target), "columns": [view.shape[1] for view in views.values()], "k": k}

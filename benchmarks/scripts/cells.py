@@ -21,7 +21,7 @@ import mudata
 import numpy as np
 from scipy import sparse
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import machine, source_hash, versions
 from coterie import tl
 from coterie.metrics import ari, nmi
 
@@ -99,7 +99,7 @@ def muon_way(cells, known, wanted, before, seed):
 
 
 def keep(record, given, seed):
-    record |= {"data": given.data, "seed": seed, "load": os.getloadavg()[0]}
+    record |= {"data": given.data, "seed": seed, "load": os.getloadavg()[0], "code": {"source": source_hash()}}
     print(record, flush=True)
     with open(given.results, "a", encoding="utf-8") as file:
         file.write(json.dumps({**record, "machine": machine(), "versions": versions()}) + "\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.measure import source_hash
 from coterie import GuidedCoTraining
 from coterie.kernels import torch as kernels
 from coterie.metrics import ari, clustering_accuracy, nmi
@@ -297,6 +298,7 @@ def main():
         "streaming": streaming, "predict": predict, "memory": memory, "hundred": hundred,
     }  # fmt: skip
     about = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "python": platform.python_version()}
+    about |= {"code": {"source": source_hash()}}
     for part in chosen.parts or known:
         started = time.perf_counter()
         try:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import machine, source_hash, versions
 from coterie.datasets import iterate_views
 
 K = 10
@@ -149,6 +149,7 @@ def main():
         else:
             record = measure_kills(asked.folder, asked.kill_rows, asked.kills)
         record |= {"load": [round(value, 1) for value in os.getloadavg()], "machine": machine(), "versions": versions()}
+        record |= {"code": {"source": source_hash()}}
         asked.results.parent.mkdir(parents=True, exist_ok=True)
         with open(asked.results, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import machine, source_hash, versions
 
 START = """
 import json, sys, time
@@ -120,6 +120,7 @@ def main():
         "load": [round(load, 1) for load in os.getloadavg()],
         "machine": machine(),
         "versions": versions(),
+        "code": {"source": source_hash()},
     }
     with open(given.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")

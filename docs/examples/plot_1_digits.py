@@ -61,7 +61,7 @@ plot.agreement(model, between="clusters")
 # How good is it?
 # ---------------
 #
-# The digits' classes are known here, so the clusters can be held against them. The numbers of clusters are arbitrary:
+# The digits' classes are known here, so the clusters can be compared with them. The numbers of clusters are arbitrary:
 # measures that do not care about numbering are needed.
 
 from coterie.metrics import clustering_accuracy, nmi

@@ -310,8 +310,10 @@ def test_the_paper_table_puts_ours_beside_the_papers():
         "| SC(6) | - (0.725) |  |",
         "| ConcatLSC | - (0.758) |  |",
         "| MVSC-B | - (0.945) |  |",
-        "| Guided co-training | 0.962 ± 0.003 (0.967) |  |",
+        "| Guided co-training | 0.962\u00a0±\u00a00.003 (0.967) |  |",
         "| Coterie |  | 0.500 |",
+        "",
+        "Seeds: 1 for Coterie; 2 for the others.",
     ]
 
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from coterie import peers
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture(scope="module")
-def page():
-    if not BENCHMARKS.is_dir():
-        pytest.skip("needs the sources of the benchmarks")
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import which_method
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return which_method
+page = pytest.importorskip("benchmarks.which_method", reason="needs the sources of the benchmarks")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "background" / "which_method.md"
 
 
 def record(method, acc, note="", **more):
@@ -37,11 +25,16 @@ def record(method, acc, note="", **more):
     }
 
 
-def test_every_peer_has_a_line(page):
+def suite_line(acc, order="shuffled", seed=0, **settings):
+    found = {"ACC": acc, "NMI": acc / 2, "seconds": 9.0, "cpu_seconds": 4.0, "data": "uci", "method": "x", "seed": seed}
+    return {**found, "settings": {"estimator": "KASP", "rows": None, "order": order, **settings}}
+
+
+def test_every_peer_has_a_line():
     assert set(peers.__all__) <= set(page.FACTS)
 
 
-def test_means_are_those_of_the_methods_own_runs(page):
+def test_means_are_those_of_the_methods_own_runs():
     records = [
         record("RMSC", 0.8),
         record("RMSC", 0.6, page.RECUT, cpu_seconds=1.0),
@@ -51,30 +44,55 @@ def test_means_are_those_of_the_methods_own_runs(page):
     ]
     assert page.means(page.own_runs("RMSC", records)["RMSC"]) == ("0.700", "0.350", "2.0")
     assert list(page.own_runs("CoRegularised", records)) == ["centroid"]
-    lines = page.overview(records, []).splitlines()
-    assert "| `RMSC` | n³, memory n² | no | at the mean |" in next(line for line in lines if "RMSC" in line)
-    assert any(line.startswith("| `CoRegularised`, centroid |") for line in lines)
+    rows = {row[0]: row[1:] for row in page.overview(records, []).rows}
+    assert rows["{class}`~coterie.peers.RMSC`"][:3] == ("n³", "no", "mean")
+    assert "{class}`~coterie.peers.CoRegularised`, centroid" in rows
 
 
-def test_the_suites_figures_are_those_of_all_views_in_shuffled_order(page):
-    def line(acc, order="shuffled", **settings):
-        found = {"ACC": acc, "NMI": acc / 2, "seconds": 9.0, "cpu_seconds": 4.0, "data": "uci", "method": "x"}
-        return {**found, "settings": {"estimator": "KASP", "rows": None, "order": order, **settings}}
-
-    suites = [line(0.8), line(0.6), line(0.1, view=0), line(0.1, order=None), line(0.1, rows=500)]
-    suites.append({**line(0.1), "failed": "too long"})
+def test_the_suites_figures_are_those_of_all_views_in_shuffled_order():
+    suites = [suite_line(0.8), suite_line(0.6, seed=1), suite_line(0.1, view=0), suite_line(0.1, order=None)]
+    suites += [suite_line(0.1, rows=500), {**suite_line(0.1), "failed": "too long"}]
     assert page.means(page.suite_runs("KASP", suites)["KASP"]) == ("0.700", "0.350", "4.0")
-    kinds = [line(0.5, estimator="ConcatKMeans", scaling=scaling) for scaling in ("none", "block")]
+    again = [*suites, suite_line(0.9)]  # the last run of a seed counts
+    assert page.means(page.suite_runs("KASP", again)["KASP"])[0] == "0.750"
+    kinds = [suite_line(0.5, estimator="ConcatKMeans", scaling=scaling) for scaling in ("none", "block")]
     assert list(page.suite_runs("ConcatKMeans", kinds)) == ["none", "block"]
-    assert "0.700" in page.overview([record("KASP", 0.3)], suites)  # the runs with more seeds
-    assert "0.300" in page.overview([record("KASP", 0.3)] * 3, suites)
+    assert page.means(page.runs_of("KASP", [record("KASP", 0.3)], suites)["KASP"])[0] == "0.700"  # more seeds
+    assert page.means(page.runs_of("KASP", [record("KASP", 0.3)] * 3, suites)["KASP"])[0] == "0.300"
 
 
-def test_tables_go_between_their_markers(page):
-    text = "a\n<!-- table:x -->\nold\n<!-- /table:x -->\nb\n"
-    assert page.fill(text, {"x": "| new |"}) == "a\n<!-- table:x -->\n| new |\n<!-- /table:x -->\nb\n"
+def test_published_figures_stand_beside_runs_that_were_measured_in_the_same_way():
+    records = [
+        record(method, published.acc + 0.02, note=published.notes[0]) for method, published in page.PUBLISHED.items()
+    ]
+    records += [record("AIMC", 0.5), record("AIMC", 0.7)]
+    rows = {row[0]: row[1:] for row in page.reported(records, []).rows}
+    assert rows["AIMC"][1:3] == ("rows in file order", "0.955 / 0.477")
+    assert rows["AIMC"][4] == "0.600 / 0.300"  # defaults, shuffled
+    assert rows["CoTraining"][0] == "0.779 / 0.745"
+    apart = max(0.02, abs((0.9345 + 0.02) / 2 - 0.8823))
+    assert rows["AIMC"][3] == f"{apart:.3f}"
 
 
-def test_the_page_has_the_markers(page):
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert all(f"<!-- table:{name} -->" in text for name in ("which_method", "as_reported"))
+def test_fastmice_stands_beside_its_prototype_with_the_range_of_seeds():
+    records = [record("FastMICE", acc, data=data) for data in page.PROTOTYPE for acc in (0.4, 0.8)]
+    assert page.fastmice_table(records).rows[0] == ("Scene-15", "0.458 / 0.448", "0.600 / 0.300", "2", "0.400 to 0.800")
+
+
+def test_the_best_peer_of_a_set_is_not_coterie_nor_a_view_that_labels_chose():
+    lines = [
+        {"method": name, "data": "usps", "seed": 0, "settings": {}, "NMI": value}
+        for name, value in {"Coterie": 0.9, "SC(2)": 0.8, "MVSC-B": 0.7, "KASP": 0.6}.items()
+    ]
+    assert page.best_peers(lines).rows == (("USPS", "MVSC-B", "0.700", "2"),)
+
+
+def test_the_page_has_the_markers():
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"<!-- table:{name} -->" in text for name in page.method_tables([*DEFAULTS], []))
+
+
+DEFAULTS = [
+    *(record(method, 0.5, note=published.notes[0]) for method, published in page.PUBLISHED.items()),
+    *(record("FastMICE", 0.5, data=data) for data in page.PROTOTYPE),
+]

@@ -169,20 +169,30 @@ def selected(browser):
 
 def drag(browser, path):
     """Press, move along a path and let go; return the frames that were drawn in a second meanwhile."""
+    kinds = ["mousePressed", *["mouseMoved"] * (len(path) - 1), "mouseReleased"]
+    held = {"button": "left", "buttons": 1, "clickCount": 1}
+    spots = zip(kinds, [*path, path[-1]], strict=True)
+    events = [{"type": kind, "x": float(x), "y": float(y), **held} for kind, (x, y) in spots]
+    return frames_during(browser, "Input.dispatchMouseEvent", events)
+
+
+def swipe(browser, path):
+    """Do the same with a finger."""
+    kinds = ["touchStart", *["touchMove"] * (len(path) - 1)]
+    spots = zip(kinds, path, strict=True)
+    events = [{"type": kind, "touchPoints": [{"x": float(x), "y": float(y)}]} for kind, (x, y) in spots]
+    return frames_during(browser, "Input.dispatchTouchEvent", [*events, {"type": "touchEnd", "touchPoints": []}])
+
+
+def frames_during(browser, command, events):
+    """Send events to the page; return the frames that were drawn in a second meanwhile."""
     browser.execute_script(
         "window.frames_drawn = [];"
         "const f = (t) => { frames_drawn.push(t); window.f_next = requestAnimationFrame(f); };"
         "window.f_next = requestAnimationFrame(f);"
     )
-    (x, y), *rest = path
-    send = lambda kind, x, y: browser.execute_cdp_cmd(  # noqa: E731
-        "Input.dispatchMouseEvent",
-        {"type": kind, "x": float(x), "y": float(y), "button": "left", "buttons": 1, "clickCount": 1},
-    )
-    send("mousePressed", x, y)
-    for x, y in rest:
-        send("mouseMoved", x, y)
-    send("mouseReleased", x, y)
+    for event in events:
+        browser.execute_cdp_cmd(command, event)
     times = browser.execute_script("cancelAnimationFrame(f_next); return frames_drawn")
     return 1000 * (len(times) - 1) / max(times[-1] - times[0], 1e-9) if len(times) > 2 else 0.0
 

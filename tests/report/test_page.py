@@ -174,3 +174,16 @@ def test_hostile_names_are_text(browser, pages, crowd):
     text = hover_a_row(browser)
     assert re.search(r"cluster \d+( \(.*\))?, confidence", text)
     assert complaints(browser) == []
+
+
+def test_no_script_but_its_own_may_run(browser, pages):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', pages["digits"].read_text(encoding="utf-8"))[1]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert re.fullmatch(r"'sha256-[\w+/]+=*'", rules["script-src"])  # one script, by its digest
+    assert rules["default-src"] == "'none'"
+    open_page(browser, pages["digits"], 1280)
+    browser.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s)"
+    )
+    assert browser.execute_script("return window.ran") is None
+    assert any("Content Security Policy" in line["message"] for line in complaints(browser))

@@ -7,7 +7,18 @@ import urllib.parse
 
 import numpy as np
 import pytest
-from browsing import LAID_OUT, complaints, cut_tree, drag, key, open_page, pixels_drawn, selected, wait_for
+from browsing import (
+    LAID_OUT,
+    complaints,
+    cut_tree,
+    drag,
+    key,
+    open_page,
+    pixels_drawn,
+    selected,
+    swipe,
+    wait_for,
+)
 from matplotlib.path import Path as Polygon
 
 from coterie.report import describe, write_report
@@ -372,3 +383,41 @@ def test_it_fits_every_screen(browser, large_page, width, scheme):
         assert box["height"] > 15
         assert 0 <= box["x"] <= width - box["width"] + 1
     assert complaints(browser) == []
+
+
+def test_a_phone_can_do_the_same_by_touch(browser, large_page, found, downloads):
+    from selenium.webdriver.support.ui import Select
+
+    open_page(browser, large_page, 390)
+    rows = found["embedding"]
+    css(browser, "#search").send_keys("class 7<", ENTER)
+    assert selected(browser) == [r for r, text in zip(rows["rows"], rows["texts"], strict=True) if "class 7<" in text]
+    click(browser, "#selection-csv")
+    assert len(downloads("selection.csv").read_text(encoding="utf-8-sig").splitlines()) == len(selected(browser)) + 1
+    click(browser, ".modes [data-mode='lasso']")
+    left, top, width, height, _ = browser.execute_script(LAID_OUT, rows)
+    outline = [(0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)]
+    swipe(browser, [(left + width * x, top + height * y) for x, y in outline])
+    assert len(selected(browser)) > 0.8 * len(rows["rows"])  # nearly the whole map
+    before = browser.execute_script("return document.getElementById('canvas').toDataURL()")
+    Select(css(browser, "#colour-by")).select_by_visible_text("side")
+    pixels_drawn(browser)
+    assert browser.execute_script("return document.getElementById('canvas').toDataURL()") != before
+    css(browser, "#level").send_keys(LEFT)
+    assert css(browser, "#level-said").text == str(K - 1)
+    css(browser, "#cluster-3 input.name").send_keys("T cells")
+    assert css(browser, "#legend button[data-cluster='3'] bdi").text == "T cells"
+    assert complaints(browser) == []
+    browser.execute_script("history.replaceState(null, '', location.pathname)")
+
+
+def test_dragging_is_smooth_on_a_phone(browser, large_page):
+    open_page(browser, large_page, 390)
+    for _ in range(4):
+        click(browser, "#zoom-in")
+    frame = browser.execute_script("const f = canvas.getBoundingClientRect(); return [f.left, f.top]")
+    path = [(frame[0] + 60 + 5 * i, frame[1] + 90 + 3 * (i % 20)) for i in range(40)]
+    drawn = "return document.getElementById('canvas').toDataURL()"
+    before = browser.execute_script(drawn)
+    assert max(swipe(browser, path) for _ in range(3)) >= 30
+    assert browser.execute_script(drawn) != before  # the map follows the finger

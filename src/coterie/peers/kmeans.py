@@ -15,7 +15,7 @@ SCALINGS = ("none", "block", "half", "standard", "auto")
 
 @peer
 class ConcatKMeans(Peer):
-    """scikit-learn's k-means on all views side by side.
+    """scikit-learn's k-means on all views side by side. Time and memory grow linearly with the number of rows.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class MVSCB(Peer):
 
     The views share their landmarks ("salient points"): means of k-means on all views side by side.
     Their graphs Zhat^v are added up as sum_v a_v^r Zhat^v; spectrum and weights a_v are found by
-    turns.
+    turns. Time and memory grow linearly with the number of rows.
 
     Parameters
     ----------
