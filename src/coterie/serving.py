@@ -12,12 +12,12 @@ import numpy as np
 
 from coterie.arrays import to_host
 from coterie.formats.columns import matching_names
-from coterie.formats.container import naming_file, refuse_file
-from coterie.formats.encoding import conforms
 from coterie.kernels.cpu import few_rows
 from coterie.model import Fitted
 from coterie.model_file import read_model
 from coterie.placement import BlockPlan, as_given
+from coterie.storage.container import naming_file, refuse_file
+from coterie.storage.encoding import conforms
 from coterie.threads import count_threads
 from coterie.views import Shape, Views
 from coterie.views.columns import in_short
@@ -91,7 +91,8 @@ class Predictor:
 
 def parameters_of_rows(parameters: Mapping[str, Any]) -> tuple[str, str | int | None, int | None]:
     """Return what new rows need of a file's parameters: the device, the column of ids, and the size of blocks."""
-    device, id_column, size = (parameters.get(name) for name in ("device", "id_column", "block_size"))
+    given: list[Any] = [parameters.get(name) for name in ("device", "id_column", "block_size")]
+    device, id_column, size = given
     if not isinstance(device, str):
         refuse_file("its device has no name")
     if not conforms(id_column, str | int | None) or not conforms(size, int | None) or (size is not None and size < 1):
