@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import DATA, MissingDataError, load_data, shuffled
+from benchmarks.data import DATA, UNEQUAL, MissingDataError, load_data, shuffled
 from benchmarks.measure import machine, source_hash, versions
 from benchmarks.records import Record, append_record, last_of, read_records
 from benchmarks.states import earlier_note
 from benchmarks.suites import SHUFFLED
 from benchmarks.tables import Table
+from benchmarks.unequal import CELLS, DRAWS, is_small
 from coterie.datasets import MultiViewData, make_views
 from coterie.peers.registry import warm_up
 
@@ -43,7 +44,7 @@ class Question:
 
 
 def questions(names: Sequence[str] = ()) -> list[Question]:
-    """Return what is asked: synthetic sets with 2 to 30 clusters far apart, and real ones.
+    """Return what is asked: synthetic sets with 2 to 30 clusters far apart, real ones, and those of unequal clusters.
 
     Examples
     --------
@@ -55,8 +56,8 @@ def questions(names: Sequence[str] = ()) -> list[Question]:
         for kind, (_, settings) in KINDS.items()
         for k in COUNTS.get(kind, RINGS)
     ]
-    real = [Question(name, partial(load_data, name)) for name in REAL]
-    found = [*made, *real]
+    unequal = [name for name in UNEQUAL if is_small(name) or name in CELLS]
+    found = [*made, *(Question(name, partial(load_data, name)) for name in (*REAL, *unequal))]
     return [question for question in found if not names or kind_of(question.data) in names]
 
 
@@ -70,10 +71,18 @@ def kind_of(data: str) -> str:
 
     Examples
     --------
-    >>> kind_of("blobs_12"), kind_of("reuters_1200")
-    ('blobs', 'reuters_1200')
+    >>> kind_of("blobs_12"), kind_of("reuters_1200"), kind_of("zipf_uci_2"), kind_of("citeseq_5")
+    ('blobs', 'reuters_1200', 'zipf_uci', 'citeseq_5')
     """
-    return data if data in DATA else data.rpartition("_")[0]
+    kind, _, draw = data.rpartition("_")
+    return kind if data not in DATA or (draw.isdigit() and f"{kind}_{DRAWS - 1}" in UNEQUAL) else data
+
+
+def title_of(kind: str) -> str:
+    """Return what stands in front of a row of the table."""
+    if kind in KINDS:
+        return KINDS[kind][0]
+    return DATA[kind if kind in DATA else f"{kind}_0"].title
 
 
 def choose_all(
@@ -135,8 +144,7 @@ def choosing_table(records: Sequence[Record]) -> Table:
         first = sum(record["top"][0] == record["k"] for record in own)
         among = sum(record["k"] in record["top"] for record in own)
         cost = np.median([record["seconds"] / record["fit_seconds"] for record in own])
-        title = KINDS[kind][0] if kind in KINDS else DATA[kind].title
         clusters = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        rows.append((title, clusters, str(len(own)), str(first), str(among), f"{cost:.1f}"))
+        rows.append((title_of(kind), clusters, str(len(own)), str(first), str(among), f"{cost:.1f}"))
     header = ("data", "clusters", "runs", "first suggestion right", "among the first three", "cost in fits")
     return Table("How often the number of clusters is found", header, tuple(rows), earlier_note(records))
