@@ -82,3 +82,12 @@ def test_labels_that_are_none_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", [0.5, 1.0])
     with pytest.raises(FormatError, match="holds fractions or NaN"):
         open_target(tmp_path / "x.npy")
+
+
+def test_labels_are_named_like_columns(tmp_path):
+    write_table(tmp_path / "y.csv", {"label": [2, 0, 1], "kind": [0, 0, 1]})
+    assert open_target(f"{tmp_path}/y.csv[kind]").labels.tolist() == [0, 0, 1]
+    assert open_target(f"{tmp_path}/y.csv::kind").labels.tolist() == [0, 0, 1]
+    assert open_target(tmp_path / "y.csv").labels.tolist() == [2, 0, 1]
+    with pytest.raises(FormatError, match=r"names 2 columns. Name them one by one."):
+        open_target(f"{tmp_path}/y.csv[kind,label]")

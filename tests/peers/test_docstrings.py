@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -37,3 +39,9 @@ def test_a_parameter_that_nobody_describes_is_an_error():
     text = "A.\n\nParameters\n----------\nn_clusters\n\nAttributes\n----------\nlabels_\n"
     with pytest.raises(KeyError, match="width"):
         completed(text, {"n_clusters": 8, "width": 3})
+
+
+def test_peers_work_without_docstrings():
+    code = "from coterie.peers import KASP; print(KASP.__doc__, KASP(3, n_init=2))"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "None KASP(n_clusters=3, n_init=2)\n"

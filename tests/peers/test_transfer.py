@@ -78,7 +78,7 @@ def test_members_draw_some_columns_of_some_views(rng):
     assert len(fastmice.draw_columns(1, rng)) == 1
     tables = [rng.standard_normal((40, 6)), rng.standard_normal((40, 5))]
     member, labels = fastmice.fit_member(tables, 3, 10, 5, rng, 1)
-    assert len(member.join.sides) in (1, 2)
+    assert len(member.join.parts) in (1, 2)
     assert np.array_equal(member(tables, 1), labels)
 
 

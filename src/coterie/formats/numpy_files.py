@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -57,47 +58,37 @@ def read_npy_header(file: BinaryIO, size: int, where: str) -> NpyHeader:
     return header
 
 
-def map_array(buffer: Any, header: NpyHeader, start: int = 0) -> np.ndarray:
-    """Return the array of a header over a buffer in which its file begins at ``start``."""
-    return np.ndarray(header.shape, header.dtype, buffer, start + header.offset, order="F" if header.fortran else "C")
-
-
-# -- npy --------------------------------------------------------------------------------------------------------
-
-
-def npy_header(path: Path) -> NpyHeader:
-    """Return the header of a file."""
-    with open(path, "rb") as file:
-        return read_npy_header(file, path.stat().st_size, str(path))
-
-
-def map_npy(path: Path) -> np.ndarray:
-    """Return a file's array, mapped."""
-    header = npy_header(path)
-    return np.memmap(path, header.dtype, "r", header.offset, header.shape, "F" if header.fortran else "C")
-
-
-# -- npz --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
-class ArchiveArray:
-    """An array of an archive."""
+class StoredArray:
+    """An array in a file of its own or in an archive."""
 
     path: Path
-    info: zipfile.ZipInfo
     header: NpyHeader
-    begin: int | None  # the byte of the archive at which its own file begins; None where it is compressed
+    begin: int | None  # the byte at which its ``.npy`` file begins; None where it is compressed
+    info: zipfile.ZipInfo | None = None  # its entry in the archive
 
     def map(self) -> np.ndarray:
         """Return the array: mapped where it is stored as it is, else unpacked and mapped."""
-        if not self.header.size - self.header.offset:
-            return np.empty(self.header.shape, self.header.dtype)
-        if self.begin is not None:
-            return map_array(np.memmap(self.path, np.uint8, "r"), self.header, self.begin)
+        header = self.header
+        if not header.size - header.offset:
+            return np.empty(header.shape, header.dtype)
+        buffer = self._unpack() if self.begin is None else np.memmap(self.path, np.uint8, "r")
+        first = (self.begin or 0) + header.offset
+        return np.ndarray(header.shape, header.dtype, buffer, first, order="F" if header.fortran else "C")
+
+    def _unpack(self) -> mmap.mmap:
+        assert self.info is not None  # only what is in an archive is compressed
         with zipfile.ZipFile(self.path) as archive, archive.open(self.info) as file:
-            where = address(self.path, key_of(self.info))
-            return map_array(unpack(file, self.info.compress_size, where), self.header)  # type: ignore[arg-type]
+            return unpack(file, self.info.compress_size, address(self.path, key_of(self.info)))  # type: ignore[arg-type]
+
+
+def lone_array(path: Path) -> StoredArray:
+    """Return the array of an ``.npy`` file, after a check of its header."""
+    with open(path, "rb") as file:
+        return StoredArray(path, read_npy_header(file, path.stat().st_size, str(path)), 0)
+
+
+# -- archives ---------------------------------------------------------------------------------------------------
 
 
 def key_of(info: zipfile.ZipInfo) -> str:
@@ -111,7 +102,7 @@ def members(path: Path) -> dict[str, zipfile.ZipInfo]:
         return {key_of(info): info for info in archive.infolist() if not info.is_dir()}
 
 
-def member(path: Path, key: str) -> ArchiveArray:
+def member(path: Path, key: str) -> StoredArray:
     """Return an array of an archive, after a check of its header."""
     found = members(path)
     if key not in found:
@@ -121,11 +112,12 @@ def member(path: Path, key: str) -> ArchiveArray:
     with zipfile.ZipFile(path) as archive, archive.open(info) as file:
         header = read_npy_header(file, info.file_size, address(path, key))  # type: ignore[arg-type]
     if info.compress_type != zipfile.ZIP_STORED:
-        return ArchiveArray(path, info, header, None)
+        return StoredArray(path, header, None, info)
     with open(path, "rb") as file:
         # The entry's own header comes first: 30 bytes, and a name and extras whose lengths are in it.
         file.seek(info.header_offset + 26)
-        return ArchiveArray(path, info, header, info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
+        begin = info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
+    return StoredArray(path, header, begin, info)
 
 
 def map_member(path: Path, key: str) -> np.ndarray:
@@ -193,7 +185,7 @@ def open_store(path: Path, request: Request) -> Store:
     """Return a table of a file."""
     key = request.key
     if path.suffix.lower() == ".npy":
-        return array_store(path, str(path), npy_header(path), 0, Lazy(map_npy, path))
+        return array_store(str(path), lone_array(path))
     found = members(path)
     where = address(path, key)
     if key is None and set(found) >= SPARSE_KEYS:
@@ -207,19 +199,23 @@ def open_store(path: Path, request: Request) -> Store:
         key = f"view_{views[key]}"
         if f"{key}_data" in found:
             return csr_store(path, where, [f"{key}_{part}" for part in CSR_KEYS])
-    found_member = member(path, key)
-    return array_store(path, where, found_member.header, found_member.begin, Lazy(map_member, path, key))
+    return array_store(where, member(path, key))
 
 
-def array_store(path: Path, where: str, header: NpyHeader, begin: int | None, array: Lazy[np.ndarray]) -> Store:
-    """Return a store of an array that begins at a byte of the file; None: it is compressed."""
+def array_store(where: str, array: StoredArray) -> Store:
+    """Return a store of an array: its rows are read where they lie one after the other, else it is mapped."""
+    header = array.header
     shape, dtype = check_shape(header.shape, where), check_dtype(header.dtype, where)
-    if begin is None or (header.fortran and min(shape) > 1):
-        return ArrayStore(where=where, shape=shape, dtype=dtype, array=array)
-    offset = begin + header.offset
-    version = file_version(path.stat())
+    if array.begin is None or (header.fortran and min(shape) > 1):
+        return ArrayStore(where=where, shape=shape, dtype=dtype, array=Lazy(array.map))
     return RawStore(
-        where=where, shape=shape, dtype=dtype, path=path, stored=header.dtype, offset=offset, version=version
+        where=where,
+        shape=shape,
+        dtype=dtype,
+        path=array.path,
+        stored=header.dtype,
+        offset=array.begin + header.offset,
+        version=file_version(array.path.stat()),
     )
 
 
@@ -253,6 +249,6 @@ def read_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def read_labels(path: Path, request: Request) -> Target:
     """Return known labels."""
     if path.suffix.lower() == ".npy":
-        return Target(np.array(map_npy(path)))
+        return Target(np.array(lone_array(path).map()))
     found = members(path)
     return Target(read_member(path, find_labels(path, tuple(found), request.key)))

@@ -32,9 +32,9 @@ Class = TypeVar("Class", bound=type)
 @dataclass_transform(eq_default=False, kw_only_default=True)
 def peer(cls: Class) -> Class:
     """Make a class whose annotations are the parameters of its constructor, and complete its docstring."""
+    text = cls.__doc__  # None under python -OO, where dataclass would make one up
     dataclass(eq=False, repr=False, kw_only=True)(cls)
-    if cls.__doc__ is not None:  # as it is under python -OO
-        cls.__doc__ = completed(cls.__doc__, {field.name: field.default for field in fields(cls)})
+    cls.__doc__ = text and completed(text, {field.name: field.default for field in fields(cls)})
     return cls
 
 
