@@ -60,7 +60,7 @@ class LMVSC(Peer):
 
     Notes
     -----
-    alpha is in the units of the views, so their scale matters. Of five scalings that were tried on UCI's digits, columns
+    alpha is in the units of the views, so their scale matters. Of five scalings tried on UCI's digits, columns
     from 0 to 1 came nearest to the published figure; they are the default for that reason alone. The manual's page
     "Which method when" has the figures.
 
