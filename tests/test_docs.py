@@ -111,6 +111,7 @@ THRESHOLDS = (
     ("guides/trust", "`cluster_stability_` below {};", "coterie.report._clusters.LEAST_STABILITY"),
     ("guides/trust", "`novelty` above {};", "coterie.drift.NOVEL"),
     ("guides/report", "a stability below {} are marked", "coterie.report._clusters.LEAST_STABILITY"),
+    ("guides/choosing_k", "has an index above {},", "coterie.method.selection.SEEN"),
     ("guides/choosing_k", "`is_clear` requires {}", "coterie.method.selection.CLEAR"),
     ("guides/choosing_k", "with several views and {} with one", "coterie.method.selection.CLEAR_ALONE"),
 )

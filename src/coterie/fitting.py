@@ -16,6 +16,7 @@ import numpy as np
 from coterie.arrays import array_namespace, to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
 from coterie.method import candidates
+from coterie.method.agreement import may_have_islands
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
 from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
@@ -284,7 +285,7 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not candidates.may_have_islands(graphs.graph_map.preparations):
+    if not may_have_islands(graphs.graph_map.preparations):
         del rounds["islands"]
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)

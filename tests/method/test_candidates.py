@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
-from coterie.method.candidates import CLEAR_LEAD, Candidate, choose, leave_doubt, neighbour_agreement
+from coterie.method.agreement import neighbour_agreement
+from coterie.method.candidates import CLEAR_LEAD, Candidate, choose, leave_doubt
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis, with_constant
 from coterie.metrics import ari

@@ -7,9 +7,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining, suggest_k
 from coterie.datasets import load_digit_views, make_views
+from coterie.method.agreement import partition_agreement, weakest_cluster
+from coterie.method.graphs import CONCATENATION, Block
 from coterie.method.selection import (
     KSuggestion,
-    partition_agreement,
     relative_gaps,
     shared_prefixes,
     smooth,
@@ -99,6 +100,46 @@ def test_columns_of_one_table_can_be_views():
     data = make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0)
     table = np.hstack(list(data.views.values()))
     assert suggest_k(table, views=[slice(0, 6), slice(6, 11)], k_max=6, random_state=0).best == 3
+
+
+# -- clusters of unequal size ---------------------------------------------------------------------------------------
+
+
+def blobs(sizes, columns, rng, gap=8.0):
+    """Gaussian clusters whose two nearest centres are ``gap`` deviations apart in every view."""
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    views = []
+    for d in columns:
+        centres = rng.standard_normal((len(sizes), d))
+        gaps = np.linalg.norm(centres[:, None] - centres, axis=2)
+        centres *= gap / gaps[gaps > 0].min()
+        views.append(centres[labels] + rng.standard_normal((len(labels), d)))
+    return views
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1485, 1485, 30), (1455, 1455, 90), (2000, 2000, 60, 60, 60), (1024, 512, 256, 128, 64, 32)]
+)
+def test_small_clusters_count(sizes, rng):
+    found = suggest_k(blobs(sizes, (20, 10), rng), k_max=12, random_state=0)
+    assert found.best == len(sizes)
+    assert found.is_clear
+
+
+def test_a_few_odd_rows_are_no_cluster(rng):
+    views = blobs((400, 400), (8, 6), rng)
+    for view in views:
+        view[:5] += 100 * rng.standard_normal((5, view.shape[1]))
+    assert suggest_k(views, k_max=8, random_state=0).best == 2
+
+
+def test_the_weakest_cluster_is_the_one_that_views_tell_worst():
+    """Two landmarks; the first view joins every row to its cluster's, the second one puts one row of four wrong."""
+    labels = np.repeat([0, 1], 4)
+    indices = np.column_stack([labels, np.where(np.arange(8) == 3, 1, labels)]).astype(np.uint16)
+    block = Block(indices, np.ones((8, 2)))
+    assert weakest_cluster(block, np.array([0, 1, 2]), [0, 1], labels) == pytest.approx((1 + 3 / 4) / 2)
+    assert weakest_cluster(block, np.array([0, 1, 2]), [0, CONCATENATION], labels) == 1
 
 
 # -- what is returned ----------------------------------------------------------------------------------------------

@@ -104,6 +104,26 @@ def test_the_map_answers_the_pointer(browser, pages, model, digits, width):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+def test_numbers_in_the_legend_are_whole(browser, pages, width):
+    """Also beside the mark of clusters that do not replicate."""
+    open_page(browser, pages["digits"], width)
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('#legend .called')].filter(e => e.scrollWidth > e.clientWidth).length"
+    )
+    assert cut == 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_small_pictures_share_one_width(browser, pages, width):
+    open_page(browser, pages["digits"], width)
+    script = "return [...document.querySelectorAll('.multiples .frame')].map(e => e.getBoundingClientRect().width)"
+    widths = browser.execute_script(script)
+    assert len(widths) > 10
+    assert min(widths) > 100
+    assert max(widths) - min(widths) < 2
+
+
+@pytest.mark.parametrize("width", [1280, 390])
 def test_the_legend_switches_clusters(browser, pages, model, width):
     from selenium.webdriver.common.by import By
 

@@ -12,28 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from coterie.arrays import array_namespace, like, precision_of, to_host
+from coterie.arrays import like, precision_of, to_host
 from coterie.kernels import kernels_of
+from coterie.method.agreement import mean_agreement, partition_agreement
 from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
 from coterie.method.graphs import Block, GraphMap
 from coterie.method.landmarks import means_of_groups
 from coterie.method.rowmap import Basis, Guide, unit_embedding
 from coterie.method.seeding import draw_starts
-from coterie.method.selection import group_by_view, partition_agreement
 from coterie.rows import Rows
 from coterie.threads import in_order
-from coterie.views import Preparation
 
 # A later candidate is taken only if its agreement exceeds that of the best one before by this: other landmarks change
 # it as much. Where clusters are kept apart however small they are ("islands"), views agree a little better with wrong
 # ones too, so what they disagree on must fall to this share.
 CLEAR_LEAD = 0.005
-FEWER_ERRORS = 0.65
+FEWER_ERRORS = 0.7
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
@@ -95,15 +93,6 @@ class Candidate:
         if self.name == "islands":
             return 1 - self.agreement < FEWER_ERRORS * (1 - other.agreement)
         return self.agreement > other.agreement + CLEAR_LEAD
-
-
-def may_have_islands(preparations: Sequence[Preparation]) -> bool:
-    """Whether some view is more than words or links.
-
-    Texts with rare words in common, such as two versions of one, lie apart from all others in every view of words:
-    views agree on them as on nothing else, and they are not the clusters that anybody looks for.
-    """
-    return not all(preparation.kind.split(",")[0] in ("words", "graph") for preparation in preparations)
 
 
 def first_rounds(
@@ -259,30 +248,3 @@ def cut(block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws:
     """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
     embedding = unit_embedding(block, basis, bounds)  # (s, c)
     return assign(embedding, best_centroids(embedding[some], draws)).labels  # (s,)
-
-
-def mean_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
-    """Return :func:`neighbour_agreement`, averaged over the views."""
-    return float(np.mean(neighbour_agreement(block, bounds, graph_views, labels)))
-
-
-def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
-    """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
-
-    Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
-    predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
-    count for it, and neither does the concatenation, which is made of the other views.
-    """
-    kernels, k = kernels_of(block.weights), int(labels.max()) + 1
-
-    def votes(graph: int) -> Any:
-        columns = slice(bounds[graph], bounds[graph + 1])
-        return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
-
-    found = []
-    for first, *others in group_by_view(graph_views):
-        total = sum(map(votes, others), votes(first))
-        xp = array_namespace(total)
-        predicted = xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1)  # (n,)
-        found.append(partition_agreement(to_host(predicted), to_host(labels)))
-    return np.array(found)  # (V,)

@@ -8,6 +8,9 @@ Five kinds of evidence are found for every k from 2 to k_max, and multiplied:
 - *shared*: do the views' graphs have the same first k singular vectors?
 - *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
 
+Averages over rows hardly tell of a cluster of few. So the largest number of *islands* comes first where there are more
+of them: clusters of which every one is told apart by each view's neighbours.
+
 All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a fit or two.
 """
 
@@ -22,7 +25,8 @@ import numpy as np
 
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
-from coterie.method.assignment import assign, best_centroids, lloyd
+from coterie.method.agreement import group_by_view, may_have_islands, partition_agreement, weakest_cluster
+from coterie.method.assignment import Partition, assign, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -34,7 +38,6 @@ from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
 from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts
 from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
-from coterie.metrics import ari_of
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
@@ -52,6 +55,10 @@ SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
 SEPARATION_STARTS = 5
 FADED = 0.1  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
+
+# Islands are clusters that hardly touch, whatever their size: views agree with each to this, and none has fewer rows.
+SEEN = 0.95
+LEAST_ISLAND = 10
 
 # Eigenvalues of a graph's Laplacian below this are not told from zero: sigma^2 = 1 - FLOOR is as good as 1.
 FLOOR = 1e-3
@@ -178,11 +185,13 @@ def suggest_from_graphs(
     separable = separable_rows(sample, np.sort(rng.permutation(n)[:SEPARATION_ROWS]))
     separable = separable.solved(grams, spectra[0], int(k[listed].max()), n_threads)
     jobs = list(zip(k[listed].tolist(), rng.integers(2**31, size=len(listed)).tolist(), strict=True))
-    found = list(in_order(lambda job: (*agreement_at(halves, *job), separable.separation(*job)), jobs, n_threads))
-    agreement, stability, separation = np.full((3, len(k)), np.nan)
-    agreement[listed], stability[listed], separation[listed] = np.array(found).T
+    found = list(in_order(lambda job: (*agreement_at(halves, *job), *separable.cut(*job)), jobs, n_threads))
+    agreement, stability, separation, islands = np.full((4, len(k)), np.nan)
+    agreement[listed], stability[listed], separation[listed], islands[listed] = np.array(found).T
     same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
     scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
+    if may_have_islands(graph_map.preparations):
+        scores = prefer_islands(scores, islands)
     fading = consensus_gap(whole.rows[:, :, :k_max])
     return KSuggestion(k, scores, agreement, stability, separation, shared, gap, gaps, fading, len(views))
 
@@ -194,6 +203,24 @@ def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.
     upper bound of the score, so partitions are made only for the k for which it is high.
     """
     return (1 - 1 / k) * np.maximum(shared, 0) * np.maximum(gap, 0) ** GAP_POWER  # (m,)
+
+
+def prefer_islands(scores: np.ndarray, islands: np.ndarray) -> np.ndarray:
+    """Return scores that are highest for the largest number of islands that all views see, if there are so many.
+
+    A cluster of few rows hardly shows in averages over rows. But where every view's neighbours tell k clusters apart,
+    there are no fewer.
+
+    Examples
+    --------
+    >>> prefer_islands(np.array([0.6, 0.4, 0.1]), np.array([1.0, 0.999, 0.9])).tolist()
+    [0.6, 1.0, 0.1]
+    """
+    seen = np.flatnonzero(np.nan_to_num(islands) > SEEN)
+    found, best = scores.copy(), int(np.argmax(scores))
+    if len(seen) and seen[-1] > best:
+        found[seen[-1]] += scores[best]
+    return found  # (m,)
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
@@ -344,15 +371,6 @@ def spectral_rows(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum])
     return SpectralRows(rows.reshape(-1, n_graphs, r), np.stack([spectrum.singular_values for spectrum in spectra]))
 
 
-def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
-    """Return the graphs of each view, given the view of every graph.
-
-    The concatenation is left out: it is not independent of the other views. With one view there is nothing else.
-    """
-    views = sorted(set(graph_views) - {CONCATENATION}) or [CONCATENATION]
-    return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
-
-
 def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tuple[list[int], list[int]]]:
     """Return ways to split the views into two groups of nearly equal size, as the graphs of each group."""
     if len(views) < 2:
@@ -378,6 +396,7 @@ class SeparableRows:
     block: Block  # the rows' neighbours
     bounds: np.ndarray  # (G + 1,)
     weights: np.ndarray  # (G,) of the graphs
+    near: list[int]  # the view of every graph of the smallest scale; CONCATENATION, which does not count, of the others
     spectra: tuple[Spectrum, ...] = ()  # behind the first vector, weighted as in a fit, for the largest k
 
     def solved(
@@ -398,31 +417,39 @@ class SeparableRows:
         found = in_order(lambda job: solve(job[0] + job[1], start=job[2].start), jobs, n_threads)
         return replace(self, spectra=tuple(found))
 
-    def separation(self, k: int, seed: int) -> float:
-        """Return how much nearer rows are to the centroid of their own of k clusters than to the next, on average.
+    def cut(self, k: int, seed: int) -> tuple[float, float]:
+        """Return how far apart k clusters are, and how well the views agree with k islands.
 
-        It is the larger one of two bases: one is for clusters that run into each other, the other for islands of any
-        size.
+        The former is how much nearer rows are to the centroid of their own cluster than to the next, on average: the
+        larger one of two bases, of which one is for clusters that run into each other, the other for islands of any
+        size. The latter is 0 where an island has fewer than LEAST_ISLAND rows: those are outliers.
         """
         settings = unguided_settings(k, self.weights)
-        islands = replace(settings, weighting="commute", unit=False, add_constant=True)
-        return max(self._separation(own, k, np.random.default_rng(seed)) for own in (settings, islands))
+        close = self._partition(settings, k, np.random.default_rng(seed))
+        apart = replace(settings, weighting="commute", unit=False, add_constant=True)
+        islands = self._partition(apart, k, np.random.default_rng(seed))
+        separation = max(float(own.confidence.mean()) for own in (close, islands))
+        if np.bincount(islands.labels, minlength=k).min() < LEAST_ISLAND:
+            return separation, 0.0
+        return separation, weakest_cluster(self.block, self.bounds, self.near, islands.labels)
 
-    def _separation(self, settings: CoTrainingSettings, k: int, rng: np.random.Generator) -> float:
+    def _partition(self, settings: CoTrainingSettings, k: int, rng: np.random.Generator) -> Partition:
         rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
         own = [replace(spectrum, basis=spectrum.basis[:, : settings.n_vectors]) for spectrum in self.spectra]
         view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
         embedding = unit_embedding(self.block, view.basis, self.bounds)  # (m, k)
         sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
         centroids, _ = lloyd(embedding, best_centroids(sample, draw_starts(SEPARATION_STARTS, k, rng)))
-        return float(assign(embedding, centroids).confidence.mean())
+        return assign(embedding, centroids)
 
 
 def separable_rows(sample: GraphSample, drawn: np.ndarray) -> SeparableRows:
     """Return some rows of the sample, with the weights that a fit would give the graphs."""
     of_all = concatenation_weight(len(group_by_view(sample.views)))
     weights = np.where(np.array(sample.views) == CONCATENATION, of_all, 1.0)  # (G,)
-    return SeparableRows(take(sample.block, drawn), sample.bounds, weights)
+    sizes = np.diff(sample.bounds)  # (G,)
+    near = np.where(sizes == sizes.min(), sample.views, CONCATENATION).tolist()  # wide ones hardly see a small cluster
+    return SeparableRows(take(sample.block, drawn), sample.bounds, weights, near)
 
 
 def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:
@@ -490,26 +517,6 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     """Return rows of length one; a row of zeros stays as it is."""
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
-
-
-def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the adjusted Rand index of two partitions over the rows that both hold (labels of at least 0).
-
-    It is 0 where there is nothing to agree on: no rows, a single cluster, or clusters of single rows.
-
-    Examples
-    --------
-    >>> partition_agreement(np.array([0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, 0]))
-    1.0
-    """
-    known = (first >= 0) & (second >= 0)
-    first, second = first[known].astype(np.int64), second[known].astype(np.int64)
-    if len(first) < 2:
-        return 0.0
-    width = int(second.max()) + 1
-    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
-    largest = {int(table.sum(axis=1).max()), int(table.sum(axis=0).max())}
-    return 0.0 if largest in ({1}, {len(first)}) else ari_of(table)
 
 
 # -- do spectra agree, and have they gaps? -----------------------------------------------------------------------

@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie.arrays import precision_of, to_host
+from coterie.method.agreement import partition_agreement
 from coterie.method.assignment import assign, best_centroids
 from coterie.method.cotraining import AugmentedView, CoTrainingSettings, GraphWeights, first_round, solve_graphs
 from coterie.method.graphs import Block
 from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts
-from coterie.method.selection import keep_landmarks, partition_agreement, some_graphs
+from coterie.method.selection import keep_landmarks, some_graphs
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 

@@ -31,9 +31,9 @@ class FPMVSCAG(UnifiedAnchorPeer):
     Notes
     -----
     Columns are scaled, and the published update of Z leaves out the weights, as in :class:`coterie.peers.SMVSC`. With
-    them, and A = I at the start, UCI's digits in file order came to ACC .45 instead of .82. The published figure leans
-    on that order: with rows shuffled ACC is .78 (mean of three seeds). The tolerance is the one of several tried at
-    which the published figure was met; 1e-3 gives ACC .73.
+    them, and A = I at the start, the published figure was not met. That figure leans on the order of the rows: with
+    rows shuffled ACC is lower. The tolerance is the one of several tried at which it was met. The manual's page "Which
+    method when" has the figures.
 
     References
     ----------

@@ -34,9 +34,9 @@ class SMVSC(UnifiedAnchorPeer):
     Notes
     -----
     Columns have unit variance, and those of dense views mean zero; sparse views are not centred. The published update
-    of Z leaves out the weights a_v^2, so it does not minimise the objective. With them, and A = I at the start, UCI's
-    digits in file order came to ACC .72 instead of .82. The published figure leans on that order: with rows shuffled
-    ACC is .73 (mean of three seeds).
+    of Z leaves out the weights a_v^2, so it does not minimise the objective; with them, and A = I at the start, the
+    published figure was not met. That figure leans on the order of the rows: with rows shuffled ACC is lower. The
+    manual's page "Which method when" has the figures.
 
     References
     ----------

@@ -190,6 +190,7 @@ def describe_candidates(model: Any) -> list[dict[str, Any]] | None:
         {
             "name": shown(line["name"]),
             "preparation": line["preparation"],
+            "rounds": line.get("rounds"),  # older models do not know
             "agreement": number_or_none(line["agreement"]),
             "stability": number_or_none(line["stability"]),
             "chosen": bool(line["chosen"]),

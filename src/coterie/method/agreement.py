@@ -1,0 +1,100 @@
+"""Do partitions agree, and do the views agree with one?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.arrays import array_namespace, to_host
+from coterie.kernels import kernels_of
+from coterie.method.graphs import CONCATENATION, Block
+from coterie.metrics import ari_of
+from coterie.views import Preparation
+
+
+def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the adjusted Rand index of two partitions over the rows that both hold (labels of at least 0).
+
+    It is 0 where there is nothing to agree on: no rows, a single cluster, or clusters of single rows.
+
+    Examples
+    --------
+    >>> partition_agreement(np.array([0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, 0]))
+    1.0
+    """
+    known = (first >= 0) & (second >= 0)
+    first, second = first[known].astype(np.int64), second[known].astype(np.int64)
+    if len(first) < 2:
+        return 0.0
+    width = int(second.max()) + 1
+    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    largest = {int(table.sum(axis=1).max()), int(table.sum(axis=0).max())}
+    return 0.0 if largest in ({1}, {len(first)}) else ari_of(table)
+
+
+def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
+    """Return the graphs of each view, given the view of every graph.
+
+    The concatenation is left out: it is not independent of the other views. With one view there is nothing else.
+    """
+    views = sorted(set(graph_views) - {CONCATENATION}) or [CONCATENATION]
+    return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
+
+
+def mean_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
+    """Return :func:`neighbour_agreement`, averaged over the views."""
+    return float(np.mean(neighbour_agreement(block, bounds, graph_views, labels)))
+
+
+def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
+    """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
+
+    Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
+    predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
+    count for it, and neither does the concatenation, which is made of the other views.
+    """
+    found = predicted_labels(block, bounds, graph_views, labels)
+    return np.array([partition_agreement(predicted, to_host(labels)) for predicted in found])  # (V,)
+
+
+def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
+    """Return how well the views' neighbours predict the cluster that they predict worst.
+
+    It is the Jaccard index of a cluster and of the rows that are predicted to be in it, averaged over the views. Of an
+    adjusted Rand index over all rows, a cut through a small cluster would change next to nothing.
+    """
+    own, sizes = to_host(labels), np.bincount(to_host(labels))  # (n,), (k,)
+    found = []
+    for predicted in predicted_labels(block, bounds, graph_views, labels):
+        both = np.bincount(own[predicted == own], minlength=len(sizes))  # (k,)
+        found.append(both / (sizes + np.bincount(predicted[predicted >= 0], minlength=len(sizes)) - both))
+    return float(np.mean(found, axis=0).min())
+
+
+def predicted_labels(
+    block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray
+) -> list[np.ndarray]:
+    """Return the labels that each view's neighbours predict (n,), -1 for rows that lack the view; see above."""
+    kernels, k = kernels_of(block.weights), int(labels.max()) + 1
+
+    def votes(graph: int) -> Any:
+        columns = slice(bounds[graph], bounds[graph + 1])
+        return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
+
+    found = []
+    for first, *others in group_by_view(graph_views):
+        total = sum(map(votes, others), votes(first))
+        xp = array_namespace(total)
+        found.append(to_host(xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1)))  # (n,)
+    return found
+
+
+def may_have_islands(preparations: Sequence[Preparation]) -> bool:
+    """Whether some view is more than words or links.
+
+    Texts with rare words in common, such as two versions of one, lie apart from all others in every view of words:
+    views agree on them as on nothing else, and they are not the clusters that anybody looks for.
+    """
+    return not all(preparation.kind.split(",")[0] in ("words", "graph") for preparation in preparations)
