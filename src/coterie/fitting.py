@@ -47,7 +47,7 @@ from coterie.views import Shape, Views
 # disagree on falls to FEWER_ERRORS of it: in fewer columns clusters replicate better in any case.
 STEADY = 0.9
 PREDICTED = 0.75
-CLEARLY_STEADIER = 0.1
+CLEARLY_STEADIER = 0.05
 FEWER_ERRORS = 0.9
 
 # Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
