@@ -12,6 +12,7 @@ from benchmarks.campaign_table import campaign_table, long_run_table, same_label
 from benchmarks.cells_table import cells_table
 from benchmarks.choosing import choosing_table
 from benchmarks.cluster_table import cluster_table
+from benchmarks.core_tables import kmeans_table, threads_table
 from benchmarks.gpu_table import card_table, gpu_table
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_lines, read_records
@@ -45,6 +46,8 @@ FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("cluster", "cluster", cluster_table),
     ("long_run", "long_run", long_run_table),
     ("sharing", "sharing", sharing_table),
+    ("threads", "threads", threads_table),
+    ("beside_kmeans", "beside_kmeans", kmeans_table),
     ("same_labels", "same_labels", same_labels_table),
 )
 
