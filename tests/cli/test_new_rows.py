@@ -191,3 +191,25 @@ def test_columns_of_files_are_matched_by_name(folder, model):
     frames["hog"].drop(columns="c2").to_csv("hog.csv", index=False)
     done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "c.csv", code=2)
     assert "View 'hog' lacks 1 of the fit's 5 columns: 'c2'" in done.output
+
+
+def test_results_call_the_ids_as_the_files_do(folder, model):
+    """Two files of which each lacks rows, matched by a column; results can be joined to either."""
+    _, new = model
+    names = np.array([f"P{i:03d}" for i in range(100)])
+    for (view, values), rows in zip(new.items(), (np.arange(95), np.arange(99, 2, -1)), strict=True):
+        pd.DataFrame(values[rows]).add_prefix("c").assign(product=names[rows]).to_parquet(f"{view}.parquet")
+    files = ["pixels.parquet", "hog.parquet"]
+    done = run("fit", *files, "-k", K, "--id-column", "product", "--labels", "a.csv", "--model", "n.coterie")
+    assert [line.split()[1:5:2] for line in done.output.splitlines() if "dense" in line] == [
+        ["pixels", "95"],
+        ["hog", "97"],
+    ]
+    fitted = pd.read_csv("a.csv")
+    assert sorted(fitted["product"]) == names.tolist()
+    run("predict", "n.coterie", *files, "--labels", "b.parquet", "--target", "a.csv", "--id-column", "product")
+    run("predict", "n.coterie", *files, "--labels", "c.csv")
+    joined = pd.read_parquet("b.parquet").merge(fitted, on="product")
+    assert (joined["label_x"] == joined["label_y"]).all()
+    assert len(joined) == 100
+    assert run("predict", "n.coterie", *files, "--labels", "-").stdout.startswith("product,label")

@@ -95,7 +95,7 @@ def open_table(
     )
     if name is None:
         name = name_of_key(key) if key else stem(Path(path) if isinstance(path, str | PathLike) else files[0])
-    return FileTable(name, store, chosen, files)
+    return FileTable(name, store, chosen, files, id_column)
 
 
 def open_views(

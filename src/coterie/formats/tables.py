@@ -33,13 +33,23 @@ class FileTable:
         The columns' names, where the file has any.
     ids : ndarray or None
         The rows' names, where the file has any. They are read when they are first asked for.
+    id_column : str, int or None
+        The column of ids that was asked for.
     is_sparse : bool
     """
 
     ndim = 2
 
-    def __init__(self, name: str, store: Store, chosen: np.ndarray | None = None, files: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        chosen: np.ndarray | None = None,
+        files: Sequence[Path] = (),
+        id_column: str | int | None = None,
+    ) -> None:
         self.name = name
+        self.id_column = id_column
         self.store = store
         self.chosen = chosen  # column numbers; None: all of them
         self.files = tuple(files)
