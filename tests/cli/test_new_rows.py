@@ -96,6 +96,22 @@ def test_an_empty_file_gives_an_empty_output(folder, model, suffix):
     assert list(found.columns) == ["row", "label", "novelty"]
 
 
+def test_a_day_without_rows_looks_like_other_days(folder, model):
+    """The column of ids has its name, nothing is said of columns, and drift says that there is nothing to compare."""
+    _, new = model
+    for name, view in new.items():
+        frame = pd.DataFrame(view).add_prefix("c").assign(person=[f"p{i}" for i in range(100)], note="some text")
+        frame.to_parquet(f"{name}.parquet")
+        frame[:0].to_parquet(f"none_{name}.parquet")
+    run("fit", "pixels.parquet[c*]", "hog.parquet[c*]", "--id-column", "person", "-k", K, "--model", "ids.coterie")
+    files = ["none_pixels.parquet[c*]", "none_hog.parquet[c*]"]
+    done = run("predict", "ids.coterie", *files, "--labels", "none.csv", "--confidence")
+    assert "without views" not in done.output
+    assert Path("none.csv").read_text().strip() == "person,label,confidence"
+    assert "The files have no rows" in run("drift", "ids.coterie", *files, code=2).output
+    assert "The files have no rows" in run("report", "ids.coterie", *files, code=2).output
+
+
 def test_the_column_of_ids_is_remembered(folder, model):
     _, new = model
     ids = [f"p{i}" for i in range(100)]

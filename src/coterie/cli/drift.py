@@ -55,6 +55,8 @@ def drift(
         import_estimator()
         from coterie.drift import measure_drift
         from coterie.saving import load
+    if not files:
+        raise ValueError("The files have no rows, so there is nothing to compare.")
     estimator = load(model)
     estimator.set_params(**{name: value for name, value in (("device", device), ("n_jobs", jobs)) if value is not None})
     opened = named_views(files, estimator.view_names_, voice)

@@ -31,12 +31,7 @@ class OpenedViews:
     tables: dict[str, Any]  # what a fit takes
     ids: np.ndarray | None  # (n,)
     n_rows: int
-
-    @property
-    def id_name(self) -> str:
-        """What results call the column of ids: as the files do, where one was named."""
-        named = (file.id_column for file in self.files.values())
-        return next((name for name in named if isinstance(name, str) and not name.isdecimal()), "id")
+    id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
 
     @property
     def matched(self) -> dict[str, FileTable]:
@@ -74,7 +69,28 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
 
     ids, positions = match_rows(list(files.values()))
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
-    return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
+    named = next((file.id_column for file in files.values() if file.id_column is not None), None)
+    places = dict(zip(files, positions, strict=True))
+    return OpenedViews(files, places, dict(files), ids, n_rows, id_name_of(named))
+
+
+def no_files(id_column: str | None) -> OpenedViews:
+    """Return views without rows, as on a day without any: with ids, if the files would have had a column of them."""
+    import numpy as np
+
+    ids = None if id_column is None else np.empty(0, dtype="U1")
+    return OpenedViews({}, {}, {}, ids, 0, id_name_of(id_column))
+
+
+def id_name_of(id_column: str | int | None) -> str:
+    """Return what results call a column of ids that was named; one that was numbered has no name.
+
+    Examples
+    --------
+    >>> id_name_of("person"), id_name_of("0"), id_name_of(None)
+    ('person', 'id', 'id')
+    """
+    return id_column if isinstance(id_column, str) and not id_column.isdecimal() else "id"
 
 
 def read_target(
