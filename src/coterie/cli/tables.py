@@ -69,7 +69,8 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
 
     ids, positions = match_rows(list(files.values()))
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
-    named = next((file.id_column for file in files.values() if file.id_column is not None), None)
+    asked = [file.request.id_column for file in files.values() if file.request is not None]
+    named = next((name for name in asked if name is not None), None)
     places = dict(zip(files, positions, strict=True))
     return OpenedViews(files, places, dict(files), ids, n_rows, id_name_of(named))
 
