@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import coterie
-from coterie.jobs import CHECKED_BYTES, as_text, fingerprint, source_digest
+from coterie.formats import open_table
+from coterie.jobs import CHECKED_BYTES, as_text, fingerprint, identify_job, source_digest
 from coterie.views import as_views
 
 
@@ -64,13 +66,32 @@ def test_large_tables_are_checked_in_parts(rng, tmp_path):
 
 
 def test_which_rows_and_columns_count(table, tmp_path):
-    from coterie.formats import open_table
-
     np.save(tmp_path / "a.npy", table)
     whole = open_table(tmp_path / "a.npy")
     some = [whole, open_table(tmp_path / "a.npy", columns=[0, 1]), open_table(tmp_path / "a.npy", columns=[0, 2])]
     some += [whole.at(np.arange(5000)[::-1]), whole.at(np.arange(5000))]
     assert len({print_of(one) for one in some}) == len(some)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "no header"])
+def test_which_columns_of_a_file_with_columns_count(rng, tmp_path, kind):
+    """Columns with and without names, in their order, and without those that are ids."""
+    frame = pd.DataFrame(rng.random((50, 4)), columns=list("abcd"))
+    path = tmp_path / ("a.parquet" if kind == "parquet" else "a.csv")
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False, header=kind == "csv")
+    choices = ([0, 1], [2, 3], [0, 2]) if kind == "no header" else (["a", "b"], ["c", "d"], ["b", "a"], [0, 1, 3])
+    some = [open_table(path), *(open_table(path, columns=chosen) for chosen in choices)]
+    some += [open_table(path, id_column=name) for name in ((0, 3) if kind == "no header" else ("a", "d"))]
+    some.append(some[1].at(np.arange(50)))
+    some.append(some[2].at(np.arange(50)))
+    assert len({print_of(one) for one in some}) == len(some)
+
+
+def test_the_order_of_views_is_part_of_the_job(table):
+    """Blocks have them side by side."""
+    parameters = {"random_state": 0}
+    one, other = (identify_job(parameters, as_views({name: table for name in names})) for names in ("ab", "ba"))
+    assert one != other
 
 
 def test_parameters_differ_where_values_do():

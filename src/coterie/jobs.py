@@ -24,7 +24,7 @@ from coterie.views import View, Views
 FREE_TO_CHANGE = ("n_jobs", "verbose", "memory_limit", "work_dir")
 
 # The code that decides what a job's steps are and what they hold: these rooms, the modules beside them,
-ROOMS = ("kernels", "method", "peers", "rows", "views")
+ROOMS = ("formats", "kernels", "method", "peers", "rows", "views")
 # and libraries, whose draws and sums may differ between versions.
 LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")
 
@@ -40,6 +40,7 @@ def identify_job(parameters: Mapping[str, Any], views: Views) -> dict[str, Any]:
     job: dict[str, Any] = {"coterie": __version__, "source code": source_digest(), **library_versions()}
     job |= {name: as_text(value) for name, value in same.items()}
     job["number of rows"] = views.n_rows
+    job["order of views"] = as_text(views.names)  # blocks have the views side by side
     n_threads = count_threads(parameters.get("n_jobs"))
     for view in views:
         job[f"view {view.name!r}"] = (
@@ -117,7 +118,9 @@ def files_checksum(table: Any, n_threads: int) -> int:
     paths = [file for path in table.files for file in files_below(path)]
     parts = [(path, start) for path in paths for start in range(0, max(path.stat().st_size, 1), CHECKED_BYTES)]
     found = combined(in_order(lambda part: file_checksum(*part), parts, n_threads))
-    chosen = (table.chosen, getattr(table.store, "rows", None))
+    # Columns without names are known by how they were asked for.
+    asked = None if table.request is None or table.columns is not None else vars(table.request)
+    chosen = [table.chosen, getattr(table.store, "rows", None), table.columns, asked]
     words = (
         table.where.partition("::")[2],
         table.shape,

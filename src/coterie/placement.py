@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie.arrays import device_of, to_host
+from coterie.files import expand_home
 from coterie.jobs import identify_job
 from coterie.rows import Rows
 from coterie.rows.dask import DaskRows
@@ -91,7 +91,7 @@ def open_placement(
     with ExitStack() as stack:
         folder = None
         if work_dir is not None:
-            folder, seed = stack.enter_context(open_work_folder(Path(work_dir), job(), seed))
+            folder, seed = stack.enter_context(open_work_folder(expand_home(work_dir), job(), seed))
         yield Placement(stack, memory_limit, folder), np.random.default_rng(seed)
 
 

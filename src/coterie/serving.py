@@ -35,8 +35,9 @@ class Predictor:
     """Labels rows by a model's file; it is ready several times sooner than what ``coterie.load`` returns.
 
     It is no estimator, so it does without scikit-learn, which takes longest to import; and without numba, as long as
-    every call has at most 64 rows and nothing else has imported it. Labels are those of the loaded model, and all else
-    is the same up to the last digits of a float32: without numba, sums are rounded otherwise.
+    every call has at most 64 rows and nothing else has imported it. Without numba, sums are rounded otherwise: all is
+    that of the loaded model up to the last digits of a float32, and so are labels, unless two clusters are as near as
+    that.
 
     Parameters
     ----------

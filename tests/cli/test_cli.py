@@ -266,15 +266,15 @@ def test_rows_are_matched_by_id(folder, arrays):
     people = pd.read_csv("people.csv", index_col="person")[["age", "income"]]
     visits = pd.read_csv("visits.csv", index_col="person").iloc[:, 1:]  # the ids are a column of the file, too
     model = expected({"people": people, "visits": visits}, 4)
-    found = pd.read_csv("o.csv", index_col="id")
+    found = pd.read_csv("o.csv", index_col="person")
     assert found.index.tolist() == model.row_ids_.tolist()
     assert (found["label"] == model.labels_).all()
 
     run("fit", "people.csv[age,income]", "--id-column", "person", "-k", 4, *QUICK, "--model", "m.coterie", "-q")
     one = ["predict", "m.coterie", "people.csv[age,income]", "--id-column", "person"]
     run(*one, "--labels", "p.parquet", "--confidence")
-    assert pd.read_parquet("p.parquet")["id"].tolist() == people.index.tolist()
-    target = found.reset_index().rename(columns={"id": "person"})
+    assert pd.read_parquet("p.parquet")["person"].tolist() == people.index.tolist()
+    target = found.reset_index()
     target.iloc[::-1].to_csv("t.csv", index=False)
     scores = run_json(*one, "--target", "t.csv::label")["scores"]
     labels = found["label"].reindex(people.index)

@@ -96,6 +96,22 @@ def test_an_empty_file_gives_an_empty_output(folder, model, suffix):
     assert list(found.columns) == ["row", "label", "novelty"]
 
 
+def test_a_day_without_rows_looks_like_other_days(folder, model):
+    """The column of ids has its name, nothing is said of columns, and drift says that there is nothing to compare."""
+    _, new = model
+    for name, view in new.items():
+        frame = pd.DataFrame(view).add_prefix("c").assign(person=[f"p{i}" for i in range(100)], note="some text")
+        frame.to_parquet(f"{name}.parquet")
+        frame[:0].to_parquet(f"none_{name}.parquet")
+    run("fit", "pixels.parquet[c*]", "hog.parquet[c*]", "--id-column", "person", "-k", K, "--model", "ids.coterie")
+    files = ["none_pixels.parquet[c*]", "none_hog.parquet[c*]"]
+    done = run("predict", "ids.coterie", *files, "--labels", "none.csv", "--confidence")
+    assert "without views" not in done.output
+    assert Path("none.csv").read_text().strip() == "person,label,confidence"
+    assert "The files have no rows" in run("drift", "ids.coterie", *files, code=2).output
+    assert "The files have no rows" in run("report", "ids.coterie", *files, code=2).output
+
+
 def test_the_column_of_ids_is_remembered(folder, model):
     _, new = model
     ids = [f"p{i}" for i in range(100)]
@@ -191,3 +207,25 @@ def test_columns_of_files_are_matched_by_name(folder, model):
     frames["hog"].drop(columns="c2").to_csv("hog.csv", index=False)
     done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "c.csv", code=2)
     assert "View 'hog' lacks 1 of the fit's 5 columns: 'c2'" in done.output
+
+
+def test_results_call_the_ids_as_the_files_do(folder, model):
+    """Two files of which each lacks rows, matched by a column; results can be joined to either."""
+    _, new = model
+    names = np.array([f"P{i:03d}" for i in range(100)])
+    for (view, values), rows in zip(new.items(), (np.arange(95), np.arange(99, 2, -1)), strict=True):
+        pd.DataFrame(values[rows]).add_prefix("c").assign(product=names[rows]).to_parquet(f"{view}.parquet")
+    files = ["pixels.parquet", "hog.parquet"]
+    done = run("fit", *files, "-k", K, "--id-column", "product", "--labels", "a.csv", "--model", "n.coterie")
+    assert [line.split()[1:5:2] for line in done.output.splitlines() if "dense" in line] == [
+        ["pixels", "95"],
+        ["hog", "97"],
+    ]
+    fitted = pd.read_csv("a.csv")
+    assert sorted(fitted["product"]) == names.tolist()
+    run("predict", "n.coterie", *files, "--labels", "b.parquet", "--target", "a.csv", "--id-column", "product")
+    run("predict", "n.coterie", *files, "--labels", "c.csv")
+    joined = pd.read_parquet("b.parquet").merge(fitted, on="product")
+    assert (joined["label_x"] == joined["label_y"]).all()
+    assert len(joined) == 100
+    assert run("predict", "n.coterie", *files, "--labels", "-").stdout.startswith("product,label")

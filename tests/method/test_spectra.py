@@ -83,3 +83,16 @@ def test_of_many_directions_those_that_are_used_are_found(rng):
     np.testing.assert_allclose(found.held, values[-30:].sum() / values.sum())
     own = found.rotation.reshape(600, 30)
     np.testing.assert_allclose(own @ own.T, (vectors[:, -30:] / values[-30:]) @ vectors[:, -30:].T, atol=1e-8)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("p", [30, 500])
+def test_a_view_without_differences_has_no_directions(rng, p, precision):
+    """All rows have the same neighbours: beside the constant vector there are rounding errors only."""
+    weights = rng.random(7)
+    weights /= weights.sum()
+    gram = np.zeros((p, p))
+    gram[:7, :7] = 300 * np.outer(weights, weights)
+    found = graph_spectrum(gram, 4, drop_first=True, precision=precision)
+    np.testing.assert_array_equal(found.basis, 0)
+    assert np.abs(graph_spectrum(gram, 4, precision=precision).basis).max() > 0  # the constant vector itself

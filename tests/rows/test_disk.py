@@ -207,6 +207,26 @@ def test_another_job_is_not_mixed_in(tmp_path, views, change, culprit):
     model(work_dir=tmp_path, verbose=0, n_jobs=1).fit(views)
 
 
+def test_views_in_another_order_are_another_job(tmp_path, views):
+    one, two = views[:2]
+    leave_unfinished(tmp_path, {"one": one, "two": two})
+    with pytest.raises(ValueError, match="another job, unfinished: there order of views is"):
+        model(work_dir=tmp_path).fit({"two": two, "one": one})
+
+
+def test_a_home_folder_is_found_and_a_file_is_no_folder(tmp_path, views, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    leave_unfinished("~/work", views)
+    assert (tmp_path / "work" / FOLDER / "job.json").exists()
+    model(work_dir=tmp_path / "work").fit(views)
+    (tmp_path / "work" / FOLDER).write_text("mine")
+    for path in (tmp_path / "work", tmp_path / "work" / FOLDER):
+        with pytest.raises(ValueError, match="there is a file where"):
+            model(work_dir=path).fit(views)
+    assert (tmp_path / "work" / FOLDER).read_text() == "mine"
+
+
 def test_a_suggestion_does_not_resume_a_fit(tmp_path, views):
     """Both begin with the same graphs, and then take other rows."""
     leave_unfinished(tmp_path, views, store_embedding=False)

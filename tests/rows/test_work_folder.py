@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.progress import listening
-from coterie.rows.block_files import DamagedFileError, read_value, write_value
+from coterie.rows.block_files import MAGIC, PREFIX, DamagedFileError, read_value, write_value
 from coterie.rows.disk import DiskRows
 from coterie.rows.work_folder import FOLDER, FORMAT, WorkFolder, open_work_folder
 
@@ -85,6 +86,18 @@ def test_every_byte_is_covered(tmp_path):
         path.write_bytes(whole[:at])
         with pytest.raises(DamagedFileError):
             reread(path)
+
+
+@pytest.mark.parametrize(
+    "shape", [{"dtype": "<f8", "shape": [-1]}, {"dtype": "nonsense", "shape": [2]}, {"dtype": "<f8", "shape": [2**70]}]
+)
+def test_a_description_that_nobody_wrote_is_damage_too(tmp_path, shape):
+    """Its checksum is right, so whoever made the file meant it."""
+    header = {"label": "", "value": {"kind": "array"}, "arrays": [{**shape, "fortran": False}]}
+    rest = json.dumps(header).encode() + b"\n" + bytes(16)
+    (tmp_path / "value").write_bytes(PREFIX.pack(MAGIC, len(rest), crc32(rest)) + rest)
+    with pytest.raises(DamagedFileError, match="written by something else"):
+        reread(tmp_path / "value")
 
 
 def test_arrays_keep_their_layout(tmp_path, rng):

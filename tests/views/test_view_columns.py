@@ -124,3 +124,14 @@ def test_lists_in_files_are_chosen_by_name(data, tmp_path):
     np.testing.assert_array_equal(model.labels_, fit(data.views["view0"]).labels_)
     both = fit(tmp_path / "all.parquet", views={"text": "emb*", "size": "size"})
     assert [shape.n_columns for shape in both._fitted.shapes] == [5, 1]
+
+
+def test_only_columns_of_text_are_counted_as_such():
+    """Lists of numbers beside them are columns like others."""
+    frame = pd.DataFrame({"id": ["a", "b"], "embedding": [[1.0, 2.0], [3.0, 4.0]], "title": ["x", "y"], "x": [1, 2]})
+    with pytest.raises(ValueError, match=r"column 'id' and 1 more \("):
+        GuidedCoTraining(2).fit(frame)
+    with pytest.raises(ValueError, match=r"column 'title' \("):
+        GuidedCoTraining(2, id_column="id").fit(frame)
+    with pytest.raises(ValueError, match=r"column 'title' and 1 more \("):
+        GuidedCoTraining(2).fit(frame.drop(columns="id").assign(day=pd.Timestamp("2026-01-01")))

@@ -135,7 +135,7 @@ def compare(
         "config": opt.recorded(ctx),
     }
     if labels is not None:
-        write_rows(labels, found_labels, ids)
+        write_rows(labels, found_labels, ids, opened.id_name)
         found["files"]["labels"] = str(labels)
     voice.result(found, lambda console: show(console, found))
 

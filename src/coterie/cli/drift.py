@@ -50,6 +50,8 @@ def drift(
     """
     voice = Voice.of(ctx)
     estimator, files = open_new_rows(ctx.params)
+    if not files:
+        raise ValueError("The files have no rows, so there is nothing to compare.")
     from coterie.drift import measure_drift
 
     opened = named_views(files, estimator.view_names_, voice)

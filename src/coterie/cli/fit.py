@@ -257,11 +257,11 @@ def write_outputs(
         columns = {"label": estimator.labels_}
         if confidence:
             columns["confidence"] = estimator.confidence_
-        write_rows(labels, columns, opened.ids)
+        write_rows(labels, columns, opened.ids, opened.id_name)
         files["labels"] = str(labels)
     if embedding is not None:
         if estimator.store_embedding:
-            write_rows(embedding, {"embedding": estimator.embedding_}, opened.ids)
+            write_rows(embedding, {"embedding": estimator.embedding_}, opened.ids, opened.id_name)
         else:  # there is no room for it: rows go through the model once more
             stream_rows(estimator, opened, {embedding: lambda part: {"embedding": part.embedding}})
         files["embedding"] = str(embedding)
@@ -299,10 +299,13 @@ def show(console: Console, found: dict[str, Any]) -> None:
         f"[bold]{found['rows']:,} rows, {found['clusters']} clusters[/bold] of {min(sizes):,} to {max(sizes):,} rows, "
         f"{found['seconds']:.1f} s"
     )
-    table = Table("view", "columns", "weight", "agreement", "prepared as")
+    lacking = any(view["rows"] < found["rows"] for view in found["views"].values())
+    table = Table("view", *["rows"] * lacking, "columns", "weight", "agreement", "prepared as")
     for name, view in found["views"].items():
-        numbers = (f"{view['columns']:,}", f"{view['weight']:.2f}", f"{view['agreement']:.2f}")
-        table.add_row(cell(name), *numbers, cell(view["preparation"]))
+        sizes = [f"{view['rows']:,}"] * lacking + [f"{view['columns']:,}"]
+        table.add_row(
+            cell(name), *sizes, f"{view['weight']:.2f}", f"{view['agreement']:.2f}", cell(view["preparation"])
+        )
     console.print(table)
     show_choice(console, found)
     show_rest(console, found)

@@ -23,6 +23,7 @@ from coterie.cli.tables import (
     check_outputs,
     cluster_sizes,
     match_files,
+    no_files,
     read_target,
     scores,
     stream_rows,
@@ -93,7 +94,8 @@ def predict(
     """
     voice = Voice.of(ctx)
     estimator, files = open_new_rows(ctx.params)
-    opened = named_views(files, estimator.view_names_, voice)
+    used = id_column or config_of_fit(model).get("id-column")
+    opened = named_views(files, estimator.view_names_, voice) if files else no_files(used)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
     check_one_column(labels, confidence or novelty)
@@ -122,7 +124,7 @@ def predict(
         "sizes": cluster_sizes(assigned, estimator.n_clusters_),
         "unlabelled": unlabelled,
         "views": opened.facts(),
-        "left_out": [name for name in estimator.view_names_ if name not in opened.files],
+        "left_out": [name for name in estimator.view_names_ if files and name not in opened.files],
         "scores": None if known is None else scores(known, assigned),
         "seconds": seconds,
         "files": {name: str(path) for name, path in (("labels", labels), ("embedding", embedding)) if path is not None},
@@ -152,23 +154,37 @@ def open_new_files(
     Columns without numbers are left out where the fit left them out. Files that all lack rows, as on a day without any,
     are no files.
     """
-    from coterie.formats import FormatError, open_views
+    from coterie.formats import FormatError
+
+    config = config_of_fit(model)
+    options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or config.get("numeric-only") is True}
+    used = config.get("id-column")
+    if isinstance(used, str) and id_column is None:
+        with suppress(FormatError):  # other files may have no such column: then they are read as they are
+            return open_unless_empty(views, used, options)
+    return open_unless_empty(views, id_column, options)
+
+
+def open_unless_empty(views: Sequence[str], id_column: str | None, options: dict[str, Any]) -> dict[str, FileTable]:
+    """Open files; none where all of them lack rows."""
+    from coterie.formats import open_views
     from coterie.formats.errors import NoRowsError
+
+    try:
+        return open_views(list(views), id_column=id_column, **options)
+    except NoRowsError:
+        if all(lacks_rows(view, options["header"]) for view in views):
+            return {}
+        raise
+
+
+def config_of_fit(model: Path) -> dict[str, Any]:
+    """Return the options of the command that made a model; none of a model that Python made."""
     from coterie.storage.container import read_container_header
 
     notes = read_container_header(model, newest=NEWEST).content.get("notes", {})
     config = notes.get("config", {}) if isinstance(notes, dict) else {}
-    used = config.get("id-column")
-    options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or config.get("numeric-only") is True}
-    if isinstance(used, str) and id_column is None:
-        with suppress(FormatError):  # other files may have no such column: then they are read as they are
-            return open_views(list(views), id_column=used, **options)
-    try:
-        return open_views(list(views), id_column=id_column, **options)
-    except NoRowsError:
-        if all(lacks_rows(view, header) for view in views):
-            return {}
-        raise
+    return config if isinstance(config, dict) else {}
 
 
 def lacks_rows(view: str, header: bool | None = None) -> bool:
@@ -184,9 +200,7 @@ def lacks_rows(view: str, header: bool | None = None) -> bool:
 
 
 def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voice) -> OpenedViews:
-    """Return files as the model's views, in the model's order, with their rows matched; no files have no rows."""
-    if not files:
-        return OpenedViews({}, {}, {}, None, 0)
+    """Return files as the model's views, in the model's order, with their rows matched."""
     names = view_names(list(files), known)
     for given, name in names.items():
         if given != name:

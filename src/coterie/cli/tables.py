@@ -31,6 +31,7 @@ class OpenedViews:
     tables: dict[str, Any]  # what a fit takes
     ids: np.ndarray | None  # (n,)
     n_rows: int
+    id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
 
     @property
     def matched(self) -> dict[str, FileTable]:
@@ -68,7 +69,29 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
 
     ids, positions = match_rows(list(files.values()))
     n_rows = len(next(iter(files.values()))) if ids is None else len(ids)
-    return OpenedViews(files, dict(zip(files, positions, strict=True)), dict(files), ids, n_rows)
+    asked = [file.request.id_column for file in files.values() if file.request is not None]
+    named = next((name for name in asked if name is not None), None)
+    places = dict(zip(files, positions, strict=True))
+    return OpenedViews(files, places, dict(files), ids, n_rows, id_name_of(named))
+
+
+def no_files(id_column: str | None) -> OpenedViews:
+    """Return views without rows, as on a day without any: with ids, if the files would have had a column of them."""
+    import numpy as np
+
+    ids = None if id_column is None else np.empty(0, dtype="U1")
+    return OpenedViews({}, {}, {}, ids, 0, id_name_of(id_column))
+
+
+def id_name_of(id_column: str | int | None) -> str:
+    """Return what results call a column of ids that was named; one that was numbered has no name.
+
+    Examples
+    --------
+    >>> id_name_of("person"), id_name_of("0"), id_name_of(None)
+    ('person', 'id', 'id')
+    """
+    return id_column if isinstance(id_column, str) and not id_column.isdecimal() else "id"
 
 
 def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[int]:
@@ -166,26 +189,26 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
             raise ValueError(f"{path} cannot be written: {why}.") from error
 
 
-def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None) -> None:
+def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, id_name: str) -> None:
     """Write results, one row each: with ids, else with row numbers; a lone array where the format holds no more."""
-
     from coterie.formats import write_table
 
-    write_table(path, *with_names(path, columns, ids))
+    write_table(path, with_names(path, columns, ids, id_name))
 
 
 def with_names(
-    path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, first_row: int = 0
-) -> tuple[Mapping[str, np.ndarray], np.ndarray | None]:
-    """Return the columns and the ids that a file of some consecutive rows gets."""
+    path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, id_name: str, first_row: int = 0
+) -> Mapping[str, np.ndarray]:
+    """Return the columns that a file of some consecutive rows gets: ids or row numbers, and results."""
     import numpy as np
 
     size = len(next(iter(columns.values())))
     if path.suffix.lower() == ".npy":
-        return columns, None
-    if ids is not None:
-        return columns, ids[first_row : first_row + size]
-    return {"row": np.arange(first_row, first_row + size), **columns}, None
+        return columns
+    if ids is None:
+        return {"row": np.arange(first_row, first_row + size), **columns}
+    taken = any(name == id_name or name.startswith(f"{id_name}_") for name in columns)
+    return {"id" if taken else id_name: ids[first_row : first_row + size], **columns}
 
 
 def stream_rows(
@@ -212,7 +235,7 @@ def stream_rows(
                 check(part)
             for path, columns in files.items():
                 if in_place:
-                    writers[path].write(*with_names(path, columns(part), opened.ids, part.first_row))
+                    writers[path].write(with_names(path, columns(part), opened.ids, opened.id_name, part.first_row))
                 else:
                     held[path].append(columns(part))
             labels.append(part.labels)
@@ -221,7 +244,7 @@ def stream_rows(
         for path, parts in held.items():
             whole = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
             with writer_of(path) as writer:
-                writer.write(*with_names(path, whole, ids))
+                writer.write(with_names(path, whole, ids, opened.id_name))
     return np.concatenate(labels)  # (n,)
 
 
@@ -256,13 +279,12 @@ class CsvLines:
         self._lines = csv.writer(stream, lineterminator="\n")
         self._begun = False
 
-    def write(self, columns: Mapping[str, np.ndarray], ids: np.ndarray | None = None) -> None:
+    def write(self, columns: Mapping[str, np.ndarray]) -> None:
         """Write some rows."""
-        named = columns if ids is None else {"id": ids, **columns}
         if not self._begun:
-            self._lines.writerow(named)
+            self._lines.writerow(columns)
             self._begun = True
-        self._lines.writerows(zip(*(values.tolist() for values in named.values()), strict=True))
+        self._lines.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
 def check_one_column(path: Path | None, confidence: bool) -> None:

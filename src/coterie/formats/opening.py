@@ -87,7 +87,8 @@ def open_table(
     ('digits', (4, 3), [[3, 4, 5], [6, 7, 8]])
     """
     files = files_of(path)
-    stores = [open_store(file, Request(key, columns, id_column, header, numeric_only)) for file in files]
+    request = Request(key, columns, id_column, header, numeric_only)
+    stores = [open_store(file, request) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
     store = stores[0] if len(stores) == 1 else stack_stores(stores, owner)
     chosen = None  # where the reader has chosen columns itself
@@ -95,7 +96,7 @@ def open_table(
         chosen = choose_columns(columns, store.columns, store.shape[1], store.where)
     if name is None:
         name = name_of_key(key) if key else stem(Path(path) if isinstance(path, str | PathLike) else files[0])
-    return FileTable(name, store, chosen, files)
+    return FileTable(name, store, chosen, files, request)
 
 
 def open_views(

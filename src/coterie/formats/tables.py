@@ -6,13 +6,16 @@ import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from coterie.formats.checks import check_dtype
 from coterie.formats.errors import FormatError, blaming
 from coterie.formats.stores import MapStore, RowBlock, Store
+
+if TYPE_CHECKING:
+    from coterie.formats.registry import Request
 
 
 class FileTable:
@@ -33,13 +36,23 @@ class FileTable:
         The columns' names, where the file has any.
     ids : ndarray or None
         The rows' names, where the file has any. They are read when they are first asked for.
+    request : Request or None
+        What was asked of the file: columns, the column of ids, and so on.
     is_sparse : bool
     """
 
     ndim = 2
 
-    def __init__(self, name: str, store: Store, chosen: np.ndarray | None = None, files: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        chosen: np.ndarray | None = None,
+        files: Sequence[Path] = (),
+        request: Request | None = None,
+    ) -> None:
         self.name = name
+        self.request = request
         self.store = store
         self.chosen = chosen  # column numbers; None: all of them
         self.files = tuple(files)
@@ -82,7 +95,7 @@ class FileTable:
             table=self,
             rows=np.asarray(rows),
         )
-        return FileTable(self.name, store, files=self.files)
+        return FileTable(self.name, store, files=self.files, request=self.request)
 
     def __len__(self) -> int:
         return self.shape[0]

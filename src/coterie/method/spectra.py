@@ -28,6 +28,10 @@ COMMUTE_FLOOR = 0.01
 # Directions whose share of the largest eigenvalue is below this are rounding, not structure.
 RANK_TOLERANCE = 1e-10
 
+# And so are all directions of a graph where the largest eigenvalue is below this, by precision: that of the constant
+# vector, which was subtracted, is 1. Rows of a view without any differences would have directions of rounding errors.
+NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
+
 # Up to this many columns all directions of the stacked bases are found, and not only those that are used.
 ALL_UP_TO, MORE_VALUES = 500, 10
 
@@ -114,7 +118,7 @@ def graph_spectrum(
     found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
-    lengths = inverse_roots(values[..., :used])  # (m,)
+    lengths = inverse_roots(values[..., :used], NO_STRUCTURE[precision])  # (m,)
     basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
     basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
     must_be_finite("spectra", basis)
@@ -341,8 +345,9 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     return now
 
 
-def inverse_roots(values: np.ndarray) -> np.ndarray:
-    """Return values^(-1/2), zero for values that are rounding errors."""
+def inverse_roots(values: np.ndarray, floor: float = 0.0) -> np.ndarray:
+    """Return values^(-1/2), zero for values that are rounding errors: all of them where none is above a ``floor``."""
     xp = array_namespace(values)
-    real = values > RANK_TOLERANCE * xp.clip(xp.max(values, axis=-1, keepdims=True), np.finfo(float).tiny, None)
+    largest = xp.max(values, axis=-1, keepdims=True)
+    real = (values > RANK_TOLERANCE * xp.clip(largest, np.finfo(float).tiny, None)) & (largest > floor)
     return xp.where(real, xp.where(real, values, 1.0) ** -0.5, 0.0)

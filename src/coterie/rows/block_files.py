@@ -57,7 +57,9 @@ def read_value(file: BinaryIO, label: str = "") -> Any:
             raise DamagedFileError(f"it holds {header['label']!r} and not {label!r}")
         shapes = iter(header["arrays"])
         return restored_value(header["value"], lambda: read_array(file, **next(shapes)))
-    except (KeyError, TypeError, StopIteration, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except DamagedFileError:
+        raise
+    except (KeyError, TypeError, StopIteration, ValueError, OverflowError) as error:  # also what JSON cannot be
         raise DamagedFileError(f"it was written by something else ({type(error).__name__}: {error})") from error
 
 

@@ -292,7 +292,12 @@ def locked(home: Path) -> Iterator[None]:
     """Make a folder, and keep other processes out of it while the block runs."""
     file = None
     while file is None:  # until no other process removes the folder in this moment
-        home.mkdir(parents=True, exist_ok=True)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ValueError(
+                f"work_dir={str(home.parent)!r} cannot be used: there is a file where {home} would be. Name another."
+            ) from error
         refuse_unmarked(home)
         file = lock_folder(home)
     with file:

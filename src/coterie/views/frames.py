@@ -35,7 +35,7 @@ def frame_values(label: str, frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     parts, found = [], []
     for name, column, numeric in zip(names, columns, plain, strict=True):
         values = column_values(column) if numeric else listed_values(label, name, column)
-        refuse_text(label, names, columns) if values is None else parts.append(values)
+        refuse_text(label, names, columns, name) if values is None else parts.append(values)
         found += [name] if values is None or values.ndim == 1 else [f"{name}[{j}]" for j in range(values.shape[1])]
     return np.column_stack(parts), tuple(found)  # (n, d)
 
@@ -128,12 +128,20 @@ def is_missing(entry: Any) -> bool:
     )
 
 
-def refuse_text(label: str, names: Sequence[str], columns: Sequence[Any]) -> None:
-    """Raise the error for columns that are not numbers."""
-    bad = [name for name, column in zip(names, columns, strict=True) if not is_numeric(column)]
-    more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-    kind = dtype_of(columns[list(names).index(bad[0])])
+def holds_text(name: str, column: Any) -> bool:
+    """Whether a column holds neither numbers nor lists of them."""
+    try:
+        return not is_numeric(column) and listed_values("A view", name, column) is None
+    except ValueError:  # dates, or lists of several lengths, which are no numbers either
+        return True
+
+
+def refuse_text(label: str, names: Sequence[str], columns: Sequence[Any], first: str) -> None:
+    """Raise the error for columns that are not numbers, of which one is the first."""
+    at = list(names).index(first)
+    rest = [name for name, column in zip(names[at + 1 :], columns[at + 1 :], strict=True) if holds_text(name, column)]
+    more = f" and {len(rest)} more" if rest else ""
     raise ValueError(
-        f"{label} holds values that are not numbers: column {bad[0]!r}{more} ({kind}). "
+        f"{label} holds values that are not numbers: column {first!r}{more} ({dtype_of(columns[at])}). "
         "Encode text and categories as numbers first, leave those columns out, or name a column of ids (id_column)."
     )
