@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = threading.RLock()  # garbage collection may close a generator, and end its fit, while its thread holds the lock
-_fits_running = 0
+_running: Counter[int] = Counter()  # fits and predictions, by the thread that began them
 _limits: Any = None
 _controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
 _modules_then = 0  # and is repeated only after an import, which may have loaded another one
@@ -45,12 +46,13 @@ def one_thread_per_block() -> Iterator[None]:
     blocks for the cores, and its rounding would depend on their number. BLAS has one setting for the process, so
     fits that overlap in time share it: the first one sets it, the last one restores it.
     """
-    global _fits_running, _limits, _controller, _modules_then
+    global _limits, _controller, _modules_then
+    caller = threading.get_ident()
     with _lock:
         if _controller is None or len(sys.modules) != _modules_then:
             _controller, _modules_then = ThreadpoolController(), len(sys.modules)
-        _fits_running += 1
-        if _fits_running == 1:
+        _running[caller] += 1
+        if _running.total() == 1:
             take_control(_controller)
             _limits = _controller.select(user_api="blas").limit(limits=1)
         _own.fits_running += 1
@@ -63,8 +65,10 @@ def one_thread_per_block() -> Iterator[None]:
             if _own.fits_running == 1:
                 _own.limits.restore_original_limits()
             _own.fits_running = max(_own.fits_running - 1, 0)  # a generator may be closed by another thread
-            _fits_running -= 1
-            if _fits_running == 0 and _limits is not None:
+            _running[caller] -= 1
+            if not _running[caller]:
+                del _running[caller]
+            if not _running and _limits is not None:
                 take_control(_controller)
                 _limits.restore_original_limits()
                 take_control(_controller)
@@ -101,6 +105,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
 
     Only a few: results that wait take memory.
     """
+    # Callers side by side share the threads: more than there are cores would only take the interpreter's lock in turns.
+    n_threads = max(1, n_threads // max(1, len(_running)))
     alone = isinstance(items, Sized) and len(items) < 2  # a pool would cost more than the item
     if n_threads == 1 or alone:
         yield from map(function, items)
