@@ -54,7 +54,7 @@ VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
 SEPARATION_STARTS = 5
-FADED = 0.1  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
+FADED = 0.5  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
 
 # Islands are clusters that hardly touch, whatever their size: views agree with each to this, and none has fewer rows.
 SEEN = 0.95
@@ -420,18 +420,16 @@ class SeparableRows:
     def cut(self, k: int, seed: int) -> tuple[float, float]:
         """Return how far apart k clusters are, and how well the views agree with k islands.
 
-        The former is how much nearer rows are to the centroid of their own cluster than to the next, on average: the
-        larger one of two bases, of which one is for clusters that run into each other, the other for islands of any
-        size. The latter is 0 where an island has fewer than LEAST_ISLAND rows: those are outliers.
+        The former is how much nearer rows are to the centroid of their own cluster than to the next, on average. The
+        latter is 0 where an island has fewer than LEAST_ISLAND rows: those are outliers.
         """
         settings = unguided_settings(k, self.weights)
-        close = self._partition(settings, k, np.random.default_rng(seed))
+        separation = float(self._partition(settings, k, np.random.default_rng(seed)).confidence.mean())
         apart = replace(settings, weighting="commute", unit=False, add_constant=True)
-        islands = self._partition(apart, k, np.random.default_rng(seed))
-        separation = max(float(own.confidence.mean()) for own in (close, islands))
-        if np.bincount(islands.labels, minlength=k).min() < LEAST_ISLAND:
+        islands = self._partition(apart, k, np.random.default_rng(seed)).labels
+        if np.bincount(islands, minlength=k).min() < LEAST_ISLAND:
             return separation, 0.0
-        return separation, weakest_cluster(self.block, self.bounds, self.near, islands.labels)
+        return separation, weakest_cluster(self.block, self.bounds, self.near, islands)
 
     def _partition(self, settings: CoTrainingSettings, k: int, rng: np.random.Generator) -> Partition:
         rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
