@@ -106,7 +106,7 @@ THRESHOLDS = (
     ("background/method", "(`stability_` below {})", "coterie.fitting.STEADY"),
     ("background/method", "(agreement below {})", "coterie.fitting.PREDICTED"),
     ("background/method", "replicates better by {} and", "coterie.fitting.CLEARLY_STEADIER"),
-    ("background/method", "at most {} of what views disagree on", "coterie.fitting.FEWER_ERRORS"),
+    ("background/method", "at most {} of what views disagree on", "coterie.fitting.LESS_DISAGREEMENT"),
     ("guides/trust", "`stability_` below {};", "coterie.fitting.CHANCE"),
     ("guides/trust", "`cluster_stability_` below {};", "coterie.report._clusters.LEAST_STABILITY"),
     ("guides/trust", "`novelty` above {};", "coterie.drift.NOVEL"),

@@ -44,11 +44,11 @@ from coterie.views import Shape, Views
 
 # Where clusters replicate less than STEADY, and views' neighbours predict them less than PREDICTED, the directions that
 # views share are tried. They are taken if their clusters replicate better by CLEARLY_STEADIER, and if what views
-# disagree on falls to FEWER_ERRORS of it: in fewer columns clusters replicate better in any case.
+# disagree on falls to LESS_DISAGREEMENT of it: in fewer columns clusters replicate better in any case.
 STEADY = 0.9
 PREDICTED = 0.75
 CLEARLY_STEADIER = 0.05
-FEWER_ERRORS = 0.9
+LESS_DISAGREEMENT = 0.9
 
 # Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
 # is as sure there, and rounds would take most of the time.
@@ -243,7 +243,7 @@ def is_doubtful(found: Evidence) -> bool:
 
 def is_clearly_better(found: Evidence, other: Evidence) -> bool:
     """Whether clusters replicate better than others, and views agree better with them, by more than chance."""
-    fewer = 1 - found.agreement < FEWER_ERRORS * (1 - other.agreement)
+    fewer = 1 - found.agreement < LESS_DISAGREEMENT * (1 - other.agreement)
     return fewer and found.stability > other.stability + CLEARLY_STEADIER
 
 
