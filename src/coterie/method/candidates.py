@@ -156,9 +156,6 @@ def leave_doubt(candidates: Sequence[Candidate]) -> bool:
 class Looks:
     """What the views say of a candidate's clusters after some of its rounds; told of every round by ``cotrain``.
 
-    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a look where views agree no
-    better than at the one before; small clusters among large ones show late, so those of "islands" go on.
-
     Parameters
     ----------
     first : Candidate
@@ -196,9 +193,7 @@ class Looks:
             return True
         if number > 1:
             self.look(number, view)
-        last, before = self.found[-1], self.found[:-1]
-        improves = self.first.name == "islands" or not before or last.agreement > before[-1].agreement
-        return improves and last.agreement <= SEPARATE
+        return are_worth_more(self.first.name, [own.agreement for own in self.found])
 
     def look(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""
@@ -213,6 +208,21 @@ class Looks:
         if last not in [own.rounds for own in self.found]:  # nothing changed any more, between two looks
             self.look(last, training.view)
         return replace(max(self.found, key=lambda own: own.agreement), training=training)
+
+
+def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
+    """Return whether the rounds of a basis go on, given how well the views agreed at every look so far.
+
+    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a look where views agree no
+    better than at the one before; small clusters among large ones show late, so those of "islands" go on.
+
+    Examples
+    --------
+    >>> are_worth_more("diffusion", [0.8, 0.81]), are_worth_more("diffusion", [0.8, 0.79])
+    (True, False)
+    """
+    improves = name == "islands" or len(agreements) < 2 or agreements[-1] > agreements[-2]
+    return improves and agreements[-1] <= SEPARATE
 
 
 def better_centroids(
