@@ -177,7 +177,7 @@ def test_ctrl_c_between_stages(rows, tmp_path, stage):
 def test_out_of_memory(rows, tmp_path):
     """A fit that needs more than there is says so in one line."""
     out = tmp_path / "out.csv"
-    huge = ["-k", "4", "--landmarks", "10000", "--neighbors", "5", "--max-iter", "2"]
+    huge = ["-k", "4", "--landmarks", "7500", "--neighbors", "5", "--max-iter", "2"]
     runs = [["fit", rows, *huge, "--quiet", "--jobs", "1", "--labels", out]]
     ((code, said),) = run_limited(runs, memory=200 << 20)
     assert code == 2
@@ -229,7 +229,7 @@ if how == "finished":
     before = signal.getsignal(signal.SIGTERM)
     settings["max_iter"] = 2
 model = GuidedCoTraining(4, memory_limit="1GB", **settings)
-rows = np.random.default_rng(0).standard_normal((20_000, 6))
+rows = np.random.default_rng(0).standard_normal((5_000, 6))
 model.fit(rows)
 assert signal.getsignal(signal.SIGTERM) is before
 """
