@@ -15,6 +15,7 @@ import pytest
 
 from coterie.formats import write_table
 
+MODEL = str(Path(__file__).parent / "data" / "model_v1.coterie")
 COTERIE = [sys.executable, "-m", "coterie"]
 QUICK = ["-k", "4", "--landmarks", "30", "--neighbors", "5", "--max-iter", "2", "--set", "n_init=1"]
 N = 40_000
@@ -176,7 +177,7 @@ def test_ctrl_c_between_stages(rows, tmp_path, stage):
 def test_out_of_memory(rows, tmp_path):
     """A fit that needs more than there is says so in one line."""
     out = tmp_path / "out.csv"
-    huge = ["-k", "4", "--landmarks", "10000", "--neighbors", "5", "--max-iter", "2"]
+    huge = ["-k", "4", "--landmarks", "7500", "--neighbors", "5", "--max-iter", "2"]
     runs = [["fit", rows, *huge, "--quiet", "--jobs", "1", "--labels", out]]
     ((code, said),) = run_limited(runs, memory=200 << 20)
     assert code == 2
@@ -185,7 +186,7 @@ def test_out_of_memory(rows, tmp_path):
     assert files_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"], ["demo", "--json"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["--version"], ["describe", MODEL, "--json"]])
 def test_a_reader_that_leaves_ends_the_command_quietly(arguments):
     """As SIGPIPE ends other tools, by the same exit code and without a word."""
     read, write = os.pipe()
@@ -193,9 +194,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(arguments):
     with open(write, "w") as out:
         done = subprocess.run([*COTERIE, *arguments], stdout=out, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 141
-    assert done.stderr == "" or arguments[0] == "demo"
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+    assert done.stderr == ""
 
 
 def test_nobody_reads_the_errors(tmp_path):
@@ -230,7 +229,7 @@ if how == "finished":
     before = signal.getsignal(signal.SIGTERM)
     settings["max_iter"] = 2
 model = GuidedCoTraining(4, memory_limit="1GB", **settings)
-rows = np.random.default_rng(0).standard_normal((20_000, 6))
+rows = np.random.default_rng(0).standard_normal((5_000, 6))
 model.fit(rows)
 assert signal.getsignal(signal.SIGTERM) is before
 """

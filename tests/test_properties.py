@@ -15,7 +15,7 @@ from coterie.method.spectra import consensus, occupied_eigenpairs
 from coterie.views.preparation import column_moments, prepare
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(st.randoms(use_true_random=False))
 def test_odd_fits_succeed_or_are_refused(draw):
     outcome(odd_fit(draw))

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from coterie import GuidedCoTraining
 from coterie.datasets import load_digit_views, make_views
@@ -13,17 +14,35 @@ def digits():
     return load_digit_views()
 
 
+@pytest.fixture(scope="module")
+def plain(digits):
+    return GuidedCoTraining(10, random_state=0).fit(digits.views)
+
+
+@pytest.fixture(scope="module")
+def noisy_views(digits):
+    return {**digits.views, "noise0": np.random.default_rng(0).standard_normal((len(digits.target), 50))}
+
+
+@pytest.fixture(scope="module")
+def noisy(noisy_views):
+    return GuidedCoTraining(10, random_state=0).fit(noisy_views)
+
+
 def score(data, views, **settings):
     k = len(np.unique(data.target))
     labels = GuidedCoTraining(k, random_state=0, **settings).fit(views).labels_
-    return normalized_mutual_info_score(data.target, labels)
+    return nmi(data.target, labels)
 
 
-@pytest.mark.parametrize("n_noise", [1, 3])
-def test_noise_views_do_not_hurt(digits, n_noise):
+def test_a_noise_view_does_not_hurt(digits, plain, noisy):
+    assert nmi(digits.target, noisy.labels_) > nmi(digits.target, plain.labels_) - 0.02
+
+
+def test_three_noise_views_do_not_hurt(digits, plain):
     rng = np.random.default_rng(0)
-    noise = {f"noise{i}": rng.standard_normal((len(digits.target), 50 * (i + 1))) for i in range(n_noise)}
-    assert score(digits, {**digits.views, **noise}) > score(digits, digits.views) - 0.02
+    noise = {f"noise{i}": rng.standard_normal((len(digits.target), 50 * (i + 1))) for i in range(3)}
+    assert score(digits, {**digits.views, **noise}) > nmi(digits.target, plain.labels_) - 0.02
 
 
 def test_a_good_view_among_bad_ones_is_found():
@@ -48,13 +67,14 @@ def remove(views, share, rng):
 
 
 def test_missing_views_of_mfeat(mfeat):
-    complete = score(mfeat, mfeat.views)
+    """With 300 landmarks: gaps make a fit slow, and the slower the more landmarks there are."""
+    complete = score(mfeat, mfeat.views, n_landmarks=300)
     rng = np.random.default_rng(0)
-    # Seeds 0 to 5 lose 0.01 on average, and 0.06 with half of them missing: 0.07 at worst.
-    assert score(mfeat, remove(mfeat.views, 0.3, rng)) > complete - 0.05
+    # Seeds 0 to 5 lose 0.03 on average, 0.04 at worst; with half of them missing 0.08, 0.103 at worst; this one 0.08.
+    assert score(mfeat, remove(mfeat.views, 0.3, rng), n_landmarks=300) > complete - 0.05
     half = remove(mfeat.views, 0.5, rng)
-    model = GuidedCoTraining(10, random_state=0).fit(half)
-    assert normalized_mutual_info_score(mfeat.target, model.labels_) > complete - 0.10
+    model = GuidedCoTraining(10, random_state=0, n_landmarks=300).fit(half)
+    assert nmi(mfeat.target, model.labels_) > complete - 0.10
     np.testing.assert_array_equal(model.predict(half), model.labels_)
     some = {name: view[7:8] for name, view in half.items()}  # a row alone goes the same way
     np.testing.assert_allclose(model.transform(some)[0], model.transform(half)[7], atol=1e-4)
@@ -62,7 +82,7 @@ def test_missing_views_of_mfeat(mfeat):
 
 def test_prediction_with_missing_views(digits, rng):
     views = remove(digits.views, 0.3, rng)
-    model = GuidedCoTraining(10, random_state=0).fit(views)
+    model = GuidedCoTraining(10, random_state=0, n_landmarks=300).fit(views)
     np.testing.assert_array_equal(model.predict(views), model.labels_)
     alone = {"pixels": digits.views["pixels"]}
     assert adjusted_rand_score(model.predict(alone), digits.target) > 0.6
@@ -104,8 +124,8 @@ def test_weights_of_views(digits):
         GuidedCoTraining(10, view_weights=[1, -1]).fit(views)
 
 
-def test_what_a_fit_tells(digits):
-    model = GuidedCoTraining(10, random_state=0).fit(digits.views)
+def test_what_a_fit_tells(digits, plain):
+    model = plain
     assert model.confidence_.shape == (1797,)
     assert ((model.confidence_ >= 0) & (model.confidence_ <= 1)).all()
     np.testing.assert_array_equal(model.confidence(digits.views), model.confidence_)
@@ -125,11 +145,9 @@ def test_what_a_fit_tells(digits):
     assert set(model.preparation_) == set(digits.views)
 
 
-def test_a_noise_view_is_shown_to_be_noise(digits):
-    rng = np.random.default_rng(0)
-    views = {**digits.views, "noise": rng.standard_normal((1797, 40))}
-    model = GuidedCoTraining(10, random_state=0).fit(views)
-    assert model.agreement_["noise"] < 0.1 < 0.3 < min(model.agreement_[name] for name in digits.views)
+def test_a_noise_view_is_shown_to_be_noise(digits, noisy_views, noisy):
+    views, model = noisy_views, noisy
+    assert model.agreement_["noise0"] < 0.1 < 0.3 < min(model.agreement_[name] for name in digits.views)
     assert model.cluster_agreement_.shape == (10, 5)
     assert model.cluster_agreement_[:, 4].mean() < 0.3 < 0.6 < model.cluster_agreement_[:, :4].mean()
     assert adjusted_rand_score(model.view_labels(views)[:, 4], model.labels_) < 0.1

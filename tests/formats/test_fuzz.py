@@ -7,7 +7,7 @@ import pytest
 from mutate_files import KINDS, make_case, place_file, try_file
 
 # Each .mat file takes a child process, about as long as fifty other files.
-CASES = {"mat4": 20, "mat5": 30, "config": 40, "zarr": 100, "anndata zarr": 40, "h5ad": 80, "h5mu": 60}
+CASES = {"mat4": 14, "mat5": 14, "config": 40, "zarr": 100, "anndata zarr": 40, "h5ad": 80, "h5mu": 60}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "model"])  # those are in test_saving.py

@@ -28,7 +28,8 @@ def views():
 
 
 def model(**settings):
-    return GuidedCoTraining(4, block_size=200, **{"store_embedding": True, "random_state": 3, **settings})
+    given = {"n_landmarks": 200, "store_embedding": True, "random_state": 3, **settings}
+    return GuidedCoTraining(4, block_size=200, **given)
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +107,8 @@ def test_a_limit_sends_rows_to_files(tmp_path, views, in_memory, monkeypatch):
 
 
 def test_the_number_of_clusters_is_found_in_files_too(tmp_path, views):
-    plain = GuidedCoTraining("auto", random_state=0).fit(views)
-    found = GuidedCoTraining("auto", random_state=0, work_dir=tmp_path).fit(views)
+    plain = GuidedCoTraining("auto", n_landmarks=200, random_state=0).fit(views)
+    found = GuidedCoTraining("auto", n_landmarks=200, random_state=0, work_dir=tmp_path).fit(views)
     assert found.n_clusters_ == plain.n_clusters_ == 4
     np.testing.assert_array_equal(found.labels_, plain.labels_)
 
@@ -138,7 +139,7 @@ import sys
 import numpy as np
 from coterie import GuidedCoTraining, suggest_k
 views = [np.load(path, mmap_mode="r") for path in sys.argv[2:4]]
-model = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5, work_dir=sys.argv[1])
+model = GuidedCoTraining(4, block_size=50, n_landmarks=100, max_iter=6, tol=0, random_state=5, work_dir=sys.argv[1])
 np.save(sys.argv[4], model.fit(views).labels_)
 """
 
@@ -163,7 +164,7 @@ def test_a_killed_process_is_resumed(tmp_path, views):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "work").iterdir()) == []
-    plain = GuidedCoTraining(4, block_size=50, n_landmarks=300, max_iter=6, tol=0, random_state=5).fit(views[:2])
+    plain = GuidedCoTraining(4, block_size=50, n_landmarks=100, max_iter=6, tol=0, random_state=5).fit(views[:2])
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), plain.labels_)
 
 
@@ -231,7 +232,7 @@ def test_a_suggestion_does_not_resume_a_fit(tmp_path, views):
     """Both begin with the same graphs, and then take other rows."""
     leave_unfinished(tmp_path, views, store_embedding=False)
     with pytest.raises(ValueError, match="there task is None, here it is 'suggest_k'"):
-        suggest_k(views, k_max=4, work_dir=tmp_path, block_size=200, random_state=3)
+        suggest_k(views, k_max=4, n_landmarks=200, work_dir=tmp_path, block_size=200, random_state=3)
 
 
 def everything_in(folder):

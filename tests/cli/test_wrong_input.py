@@ -1,0 +1,196 @@
+"""One line for whatever is wrong with what a command is given."""
+
+import os
+import shutil
+import subprocess
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_runs import COTERIE, QUICK, K, run, run_several
+from typer.testing import CliRunner
+
+from coterie.cli import app
+from coterie.cli.session import judge
+
+
+def cut(source, out, size):
+    Path(out).write_bytes(Path(source).read_bytes()[:size])
+
+
+def bad_files():
+    """Make what is wrong in the folder; return commands with what must be said of them."""
+    for name in ("empty.npy", "empty.csv", "empty.parquet", "empty.h5mu", "empty.coterie"):
+        Path(name).touch()
+    cut("pixels.npy", "cut.npy", 2000)
+    cut("hog.parquet", "cut.parquet", 900)
+    cut("cells.h5mu", "cut.h5mu", 3000)
+    cut("digits.npz", "cut.npz", 3000)
+    cut("m.coterie", "cut.coterie", 3000)
+    shutil.copy("pixels.npy", "really_npy.csv")
+    shutil.copy("pixels.npy", "pixels.xyz")
+    np.save("short.npy", np.zeros((5, 2)))
+    np.save("objects.npy", np.array([[{}]]), allow_pickle=True)
+    Path("mixed.csv").write_text("a,b\n1,2\n3,four\n")
+    Path("ragged.csv").write_text("a,b\n1,2\n3\n")
+    pd.DataFrame({"id": ["u", "u", "v"], "x": [1.0, 2, 3]}).to_csv("twice.csv", index=False)
+    pd.DataFrame({"id": ["u", "v", "w"], "x": [1.0, 2, 3]}).to_csv("once.csv", index=False)
+    pd.DataFrame({"id": ["U", "V", "W"], "x": [1.0, 2, 3]}).to_csv("other.csv", index=False)
+    Path("bare").mkdir()
+    Path("noise.coterie").write_bytes(bytes(range(256)) * 9)
+    fit = ("fit", "-k", "3")
+    return {
+        (*fit, "none.npy"): "no file none.npy",
+        (*fit, "pixel.npy"): "did you mean pixels.npy?",
+        (*fit, "nowhere/a.npy"): "no folder nowhere",
+        (*fit, "bare"): "folder without data files",
+        **{(*fit, f"empty.{kind}"): f"empty.{kind} is empty" for kind in ("npy", "csv", "parquet", "h5mu")},
+        **{(*fit, f"cut.{kind}"): f"cut.{kind}" for kind in ("npy", "parquet", "h5mu", "npz")},
+        (*fit, "really_npy.csv"): "looks like .npy. Rename it",
+        (*fit, "pixels.xyz"): "unknown extension. It looks like .npy",
+        (*fit, "pixels.npy", "short.npy"): "short.npy has 5 rows, but pixels.npy has 240",
+        (*fit, "objects.npy"): "never unpickles",
+        (*fit, "mixed.csv"): "mixed.csv",
+        (*fit, "ragged.csv"): "ragged.csv",
+        (*fit, "once.csv", "twice.csv", "--id-column", "id"): "row id 'u' more than once",
+        (*fit, "once.csv", "pixels.npy", "--id-column", "id"): "has row ids but pixels.npy has none",
+        (*fit, "once.csv", "--id-column", "key"): "key",
+        (*fit, "pixels.npy", "pixels.npy"): "Two views are called 'pixels'",
+        (*fit, "digits.npz::nope"): "has no view 'nope'",
+        (*fit, "hog.parquet[h9]"): "no column 'h9'",
+        (*fit, "short.npy[0]", "-k", "9"): "n_clusters=9",
+        (*fit, "pixels.npy", "-k", "many"): "--clusters (-k) must be a whole number above 1, or auto. Got 'many'",
+        (*fit, "pixels.npy", "-k", "1.5"): "--clusters (-k) must be a whole number above 1, or auto. Got '1.5'",
+        (*fit, "~tilde.npy"): "There is no file ~tilde.npy",
+        (*fit, "pixels.npy", "--labels", "-"): "- cannot be written: results go to files, not to standard output",
+        (*fit, "once.csv", "other.csv", "--id-column", "id"): "its first is 'u', and there it is 'U'",
+        (*fit, "pixels.npy[1:385]"): "pixels.npy has 9 columns, counted from 0, and '1:385' is no range of them",
+        (*fit, "pixels.npy", "--scaling", "hog=block"): "'scaling' parameter",
+        (*fit, "pixels.npy", "--scaling", "a=block", "--scaling", "none"): "--scaling takes one value",
+        (*fit, "pixels.npy", "--set", "n_jobs=3"): "--set takes name=value",
+        (*fit, "pixels.npy", "--target", "short.npy"): "short.npy",
+        (*fit, "pixels.npy", "--target", "digits.npz::pixels"): "digits.npz has no 'pixels' to read labels from",
+        (*fit, "pixels.npy", "--target", "pixels.npy"): "not one label per row",
+        (*fit, "pixels.npy", "--labels", "out.xyz"): "out.xyz cannot be written",
+        (*fit, "pixels.npy", "--labels", "bare"): "bare cannot be written: it is a folder",
+        (*fit, "pixels.npy", "--labels", "pixels.npy"): "is read by this command",
+        (*fit, "pixels.npy", "--labels", "a.npz", "--embedding", "a.npz"): "would be written twice",
+        (*fit, "pixels.npy", "--labels", "a.npy", "--confidence"): "no room for --confidence",
+        (*fit, "pixels.npy", "--model", "pixels.npy/m.coterie"): "m.coterie cannot be written",
+        (*fit, "pixels.npy", "--image", "pixels=3"): "--image takes",
+        (*fit, "pixels.npy", "--device", "cuda:99"): "cuda:99",
+        (*fit, "pixels.npy", "--nonsense"): "No such option: --nonsense",
+        ("fit",): "Missing argument 'VIEW'",
+        ("fitt",): "No such command 'fitt'",
+        ("predict", "none.coterie", "pixels.npy"): "none.coterie",
+        ("predict", "pixels.npy", "pixels.npy"): "pixels.npy",
+        ("predict", "m.coterie", "short.npy"): "'short' is none of the model's views (pixels, hog)",
+        ("predict", "m.coterie", "pixels=short.npy"): "has 2 columns, but it had 9 in the fit",
+        ("predict", "m.coterie", "pixels.npy", "hog=short.npy"): "short.npy has 5 rows",
+        **{("describe", f"{kind}.coterie"): f"{kind}.coterie" for kind in ("empty", "cut", "noise", "none")},
+        ("describe", "hog.parquet"): "hog.parquet",
+        ("suggest-k", "pixels.npy", "--max", "1"): "--max",
+        ("suggest-k", "pixels.npy", "--max", "200"): "at most half",
+        ("compare", "pixels.npy", "-k", "1000"): "No method could be run",
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_is_wrong_is_said_in_one_line(folder):
+    run("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+    commands = bad_files()
+    before = sorted(os.listdir())
+    wrong = []
+    for command, said in commands.items():
+        result = CliRunner().invoke(app, list(command))
+        *rest, last = result.stderr.splitlines() or [""]
+        fine = result.exit_code == 2 and last.startswith("error: ") and said in last and not result.stdout
+        if not fine or any(not line.startswith("warning: ") for line in rest):
+            wrong.append((command, said, result.exit_code, result.stderr, result.exception))
+    assert not wrong
+    assert sorted(os.listdir()) == before
+    debug = run("fit", "none.npy", "--debug", code=2).stderr
+    assert debug.startswith("Traceback")
+    assert debug.splitlines()[-1].startswith("error: There is no file none.npy")
+
+
+# What is wrong with a file: the views that a command is given, and the file that must be named.
+BAD_VIEWS = {
+    "missing": (["pixels=none.npy"], "none.npy"),
+    "empty": (["pixels=empty.parquet"], "empty.parquet"),
+    "truncated": (["pixels=cut.npz"], "cut.npz"),
+    "truncated parquet": (["pixels=cut.parquet"], "cut.parquet"),
+    "wrong extension": (["pixels=really_npy.csv"], "really_npy.csv"),
+    "unknown extension": (["pixels=pixels.xyz"], "pixels.xyz"),
+    "other row counts": (["pixels.npy", "hog=short.npy"], "short.npy has 5 rows, but pixels.npy has 240"),
+    "duplicate ids": (["pixels=once.csv", "hog=twice.csv", "--id-column", "id"], "twice.csv has the row id 'u' more"),
+    "mixed types": (["pixels=mixed.csv"], "mixed.csv"),
+    "mixed types in parquet": (["pixels=mixed.parquet"], "mixed.parquet: column 'b'"),
+}
+BAD_MODELS = ("none.coterie", "empty.coterie", "cut.coterie", "noise.coterie", "hog.parquet", "bare")
+
+
+@pytest.fixture(scope="module")
+def bad_library(library, tmp_path_factory):
+    """A copy of the library, with a model and with what is wrong."""
+    home = tmp_path_factory.mktemp("bad") / "here"
+    shutil.copytree(library, home)
+    with chdir(home):
+        run("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+        bad_files()
+        pd.DataFrame({"a": [1.0, 2], "b": ["x", "y"]}).to_parquet("mixed.parquet")
+    return home
+
+
+@pytest.fixture
+def bad_folder(bad_library):
+    """The folder of what is wrong, to which nothing may be written."""
+    before = sorted(os.listdir(bad_library))
+    with chdir(bad_library):
+        yield bad_library
+    assert sorted(os.listdir(bad_library)) == before
+
+
+OUTPUTS = ["--labels", "out.csv", "--model", "out.coterie"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "truncated parquet"])
+def test_a_bad_file_as_a_shell_sees_it(kind, bad_folder):
+    views, said = BAD_VIEWS[kind]
+    done = subprocess.run([*COTERIE, "fit", *views, "-k", "3", *OUTPUTS], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "describe", "compare", "suggest-k", "convert"])
+def test_bad_files_of_every_command(command, bad_folder):
+    given = {"fit": ["-k", "3", *OUTPUTS], "predict": ["m.coterie"], "compare": ["-k", "3"]}.get(command, [])
+    asked = {} if command == "describe" else {tuple(views): said for views, said in BAD_VIEWS.values()}
+    commands = [[command, *given, *views, *(["out.h5"] if command == "convert" else [])] for views in asked]
+    wanted = list(asked.values())
+    if command in ("predict", "describe"):
+        commands += [[command, model, *(["pixels.npy"] if command == "predict" else [])] for model in BAD_MODELS]
+        wanted += BAD_MODELS
+    commands.append([*commands[-1], "--debug"])
+    done = run_several(commands)
+    assert done.stdout == ""
+    *plain, debug = done.stderr.removesuffix("exit 2\n").split("exit 2\n")
+    for said, heard in zip(wanted, plain, strict=True):
+        (line,) = heard.splitlines()
+        assert line.startswith("error: ")
+        assert said in line
+    assert debug.startswith("Traceback")
+    assert debug.splitlines()[-1] == plain[-1].strip()
+
+
+def test_faults_of_our_own_are_told_from_bad_input():
+    code, said = judge(RuntimeError("this\ncannot be"))
+    assert code == 1
+    assert said.startswith("unexpected RuntimeError: this cannot be (--debug")
+    assert judge(MemoryError()) == (2, "out of memory")
+    assert judge(KeyboardInterrupt())[0] == 130
+    assert judge(ImportError("Reading parquet needs pyarrow")) == (2, "Reading parquet needs pyarrow")
