@@ -222,6 +222,7 @@ import signal, sys
 import numpy as np
 from coterie import GuidedCoTraining
 how = sys.argv[1]
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and this process inherits that
 if how == "own handler":
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
 settings = dict(n_landmarks=30, n_neighbors=5, max_iter=100_000, tol=0, random_state=0)
@@ -243,7 +244,10 @@ def test_a_signal_that_ends_a_fit_leaves_no_spilled_rows(tmp_path, how, code):
         while process.poll() is None and not list(tmp_path.glob("coterie-*/step_0003*")):
             time.sleep(0.01)
         process.send_signal(signal.SIGHUP if how == "hangup" else signal.SIGTERM)
-        _, said = process.communicate()
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()  # a fit that goes on would be waited for at the end of this block
     assert process.returncode == code, said
     assert files_in(tmp_path) == []
 

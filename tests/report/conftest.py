@@ -111,15 +111,16 @@ def large_page(tmp_path_factory, large):
 
 @pytest.fixture
 def downloads(browser, tmp_path):
-    """A folder that the browser writes to, and a wait until a file is in it."""
+    """A folder that the browser writes to, and a wait until a file is whole: at first it is there, and empty."""
     settings = {"behavior": "allow", "downloadPath": str(tmp_path)}
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", settings)
 
     def wait(name):
         end = time.monotonic() + 30
-        while not (tmp_path / name).exists():
+        file = tmp_path / name
+        while not file.exists() or not file.stat().st_size or list(tmp_path.glob("*.crdownload")):
             assert time.monotonic() < end, f"{name} was never written"
             time.sleep(0.05)
-        return tmp_path / name
+        return file
 
     return wait
