@@ -44,7 +44,7 @@ picture: docs
 	touch $@
 
 .venv/demo: .venv/python pyproject.toml constraints.txt
-	$(INSTALL) --editable .
+	$(INSTALL) --editable ".[report]"
 	touch $@
 
 .venv/dev: .venv/python pyproject.toml constraints.txt

@@ -3,9 +3,12 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import chdir
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +18,7 @@ from typer.testing import CliRunner
 from coterie.cli import app
 from coterie.datasets import make_views
 
+ROOT = Path(__file__).resolve().parents[2]
 N, K = 300, 5
 QUICK = ["--landmarks", "60", "--neighbors", "5", "--set", "n_init=2"]
 
@@ -150,12 +154,40 @@ def test_a_terminal_sees_the_stages(folder):
         assert stage in written
 
 
+# The module, where only what `make demo` installs can be imported.
+BARE = """
+import runpy, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+missing = sys.argv.pop(1).split(",")
+sys.meta_path.insert(0, Missing())
+runpy.run_module("coterie", run_name="__main__", alter_sys=True)
+"""
+IMPORTED_AS = {"scikit-image": "skimage"}
+
+
+def not_installed_by(target):
+    """The modules of the extras that a target of the Makefile does not install."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = (ROOT / "Makefile").read_text()
+    given = re.search(rf"^\.venv/{target}:.*\n.*--editable \"?\.(?:\[(.*)\])?", text, re.MULTILINE)[1] or ""
+    names = {extra: [re.match(r"[\w-]+", line)[0] for line in lines] for extra, lines in extras.items()}
+    installed = {name for extra in given.split(",") if extra for name in names[extra]}
+    return {IMPORTED_AS.get(name, name) for found in names.values() for name in found} - installed - {"coterie"}
+
+
 def test_the_demo_writes_a_report_and_opens_it(tmp_path):
+    missing = not_installed_by("demo")
+    assert {"pandas", "torch", "matplotlib", "pyarrow"} < missing
     browser = tmp_path / "browser.sh"
     browser.write_text(f"#!/bin/sh\necho \"$1\" > '{tmp_path}/opened'\n")
     browser.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "coterie", "demo", "--open"],
+        [sys.executable, "-c", BARE, ",".join(missing), "demo", "--open"],
         cwd=tmp_path,
         env={**os.environ, "BROWSER": str(browser)},
         capture_output=True,
