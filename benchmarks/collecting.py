@@ -30,7 +30,7 @@ CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
 # A table's name, the file that it is made from, and what makes it.
 FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("candidates", "candidates", candidates_table),
-    ("bases", "rounds_and_bases", bases_table),
+    ("bases", "views_choose", bases_table),
     ("few_landmarks", "rounds_and_bases", few_landmarks_table),
     ("landmark_means", "landmark_means", means_table),
     ("many_clusters", "many_clusters", many_clusters_table),

@@ -89,8 +89,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         that and commute times, so that small clusters stand out ("commute"); or those and the first one, which is
         constant, with rows of any length, so that clusters that hardly touch stay apart however small they are
         ("islands"). "auto" makes the latter three and takes the one whose clusters the views' own neighbourhoods
-        predict best: ``candidates_`` shows them. Where its clusters do not replicate, it also tries the directions
-        that the views share.
+        predict best, but "diffusion" alone where all views are words or links: ``candidates_`` shows them. Where its
+        clusters do not replicate, it also tries the directions that the views share.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
     max_iter : int or "auto", default="auto"

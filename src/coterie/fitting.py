@@ -285,8 +285,8 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not may_have_islands(graphs.graph_map.preparations):
-        del rounds["islands"]
+    if not may_have_islands(graphs.graph_map.preparations):  # nor commute times, which keep them apart as well
+        rounds = {"diffusion": rounds["diffusion"]}
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
     return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng, settings.n_threads))

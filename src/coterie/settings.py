@@ -49,7 +49,7 @@ LANDMARKS_PER_CLUSTER = 10
 
 # The bases that basis="auto" chooses from, and after how many rounds each is looked at: guiding helps until clusters
 # are clear, and goes on to sharpen whatever it found. The last of them is as many as any data gained from.
-LOOKS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5), "islands": (1, 2, 5, 10)}
+LOOKS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5, 10), "islands": (1, 2, 5, 10)}
 CANDIDATES = tuple(LOOKS)
 
 # Rounds where one basis is asked for; the paper takes about ten.

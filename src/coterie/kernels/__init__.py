@@ -7,6 +7,9 @@ from typing import Any
 
 LANES = 32  # columns that compiled loops add at once
 
+# A row is alone at a landmark where all others together have no more than this share of the weight.
+ALONE = 1e-9
+
 
 def is_tensor(array: Any) -> bool:
     """Whether an array is torch's; torch itself is not imported to find out."""

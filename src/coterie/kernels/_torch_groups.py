@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.kernels import ALONE
+
 # Entries of a matrix of memberships, or of weights, that exist at once.
 ONE_HOT_ENTRIES = 2**25
 
@@ -128,19 +130,21 @@ def count_groups(labels: Any, n_groups: int) -> np.ndarray:
 
 
 def label_votes(indices: Any, weights: Any, labels: Any, n_labels: int) -> Any:
-    """Return Z D^(-1) Z^T Y of one graph: the labels of every row's landmarks' rows, in shares that sum to one."""
+    """Return Z D^(-1) Z^T Y of one graph without each row's own part; see :func:`coterie.kernels.cpu.label_votes`."""
     import torch
 
-    members = members_of(labels, n_labels).double()  # (n, k)
-    p = int(indices.max()) + 1
+    members, values, columns = members_of(labels, n_labels).double(), weights.double(), indices.long()  # (n, k)
+    p = int(columns.max()) + 1
     size = max(1, ONE_HOT_ENTRIES // p)
 
-    def dense(rows: slice) -> Any:
-        own = torch.zeros((len(indices[rows]), p), dtype=torch.float64, device=weights.device)
-        return own.scatter_add_(1, indices[rows].long(), weights[rows].double())  # (b, p)
+    def dense(rows: slice, entries: Any) -> Any:
+        own = torch.zeros((len(entries[rows]), p), dtype=torch.float64, device=entries.device)
+        return own.scatter_add_(1, columns[rows], entries[rows])  # (b, p)
 
     parts = [slice(start, start + size) for start in range(0, len(indices), size)]
-    at_landmarks = sum(dense(rows).mT @ members[rows] for rows in parts)  # (p, k)
-    totals = at_landmarks.sum(dim=1, keepdim=True)
-    shares = at_landmarks / torch.where(totals > 0, totals, 1.0)
-    return torch.cat([dense(rows) @ shares for rows in parts])  # (n, k)
+    at_landmarks = sum(dense(rows, values).mT @ members[rows] for rows in parts)  # (p, k)
+    totals = at_landmarks.sum(dim=1)[columns]  # (n, q)
+    others = totals - values
+    shares = torch.where(others > ALONE * totals, values / others, 0.0)  # (n, q)
+    votes = torch.cat([dense(rows, shares) @ at_landmarks for rows in parts])  # (n, k)
+    return votes - members * (shares * values).sum(dim=1, keepdim=True)

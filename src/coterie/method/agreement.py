@@ -13,6 +13,9 @@ from coterie.method.graphs import CONCATENATION, Block
 from coterie.metrics import ari_of
 from coterie.views import Preparation
 
+# Less is beyond what a sample of rows can tell.
+LEAST_DISAGREEMENT = 1e-3
+
 
 def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
     """Return the adjusted Rand index of two partitions over the rows that both hold (labels of at least 0).
@@ -43,20 +46,30 @@ def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
     return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
 
 
-def mean_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
-    """Return :func:`neighbour_agreement`, averaged over the views."""
-    return float(np.mean(neighbour_agreement(block, bounds, graph_views, labels)))
-
-
 def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
     """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
 
     Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
-    predicted to have the label with the largest weighted share over its own landmarks. Rows that lack a view do not
-    count for it, and neither does the concatenation, which is made of the other views.
+    predicted to have the label with the largest weighted share over its own landmarks. Its own label takes no part:
+    where landmarks are nearly as many as rows, any labels would predict themselves. Rows that lack a view or are alone
+    in it do not count for it, and neither does the concatenation, which is made of the other views.
     """
     found = predicted_labels(block, bounds, graph_views, labels)
     return np.array([partition_agreement(predicted, to_host(labels)) for predicted in found])  # (V,)
+
+
+def share_of_disagreement(found: np.ndarray, other: np.ndarray) -> float:
+    """Return which share of what views disagree on with other clusters is left: geometric mean over the views (V,).
+
+    So every view counts alike, and one that agrees with nothing does not outweigh the rest.
+
+    Examples
+    --------
+    >>> round(share_of_disagreement(np.array([0.9, 0.2]), np.array([0.8, 0.2])), 3)
+    0.707
+    """
+    left, before = (np.maximum(1 - agreement, LEAST_DISAGREEMENT) for agreement in (found, other))
+    return float(np.exp(np.mean(np.log(left / before))))
 
 
 def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
@@ -76,7 +89,7 @@ def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int]
 def predicted_labels(
     block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray
 ) -> list[np.ndarray]:
-    """Return the labels that each view's neighbours predict (n,), -1 for rows that lack the view; see above."""
+    """Return the labels that each view's neighbours predict (n,), -1 for rows that have none there; see above."""
     kernels, k = kernels_of(block.weights), int(labels.max()) + 1
 
     def votes(graph: int) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from coterie.arrays import like, precision_of, to_host
 from coterie.kernels import kernels_of
-from coterie.method.agreement import mean_agreement, partition_agreement
+from coterie.method.agreement import neighbour_agreement, partition_agreement, share_of_disagreement
 from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
 from coterie.method.graphs import Block, GraphMap
@@ -27,16 +27,16 @@ from coterie.method.seeding import draw_starts
 from coterie.rows import Rows
 from coterie.threads import in_order
 
-# A later candidate is taken only if its agreement exceeds that of the best one before by this: other landmarks change
-# it as much. Where clusters are kept apart however small they are ("islands"), views agree a little better with wrong
-# ones too, so what they disagree on must fall to this share.
-CLEAR_LEAD = 0.005
-FEWER_ERRORS = 0.7
+# A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
+# the best one before: other landmarks change it as much. Where clusters are kept apart however small they are
+# ("islands"), views agree a little better with wrong ones too, so less must be left.
+CLEARLY_LESS = 0.95
+FAR_LESS = 0.8
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
 SPLINTERED = np.log(2)
-FAR_LEAD = 0.2
+FAR_LEAD = 0.3
 
 # Agreement beyond which clusters hardly touch.
 SEPARATE = 0.99
@@ -59,8 +59,8 @@ class Candidate:
         The basis.
     rounds : int
         How many there were.
-    agreement : float
-        How well each view's neighbours predict the clusters: adjusted Rand index, averaged over the views.
+    agreements : ndarray of shape (V,)
+        How well each view's neighbours predict the clusters: adjusted Rand index.
     labels : ndarray of shape (s,)
         The clusters of some rows.
     view : AugmentedView
@@ -71,10 +71,15 @@ class Candidate:
 
     name: str
     rounds: int
-    agreement: float
+    agreements: np.ndarray
     labels: np.ndarray
     view: AugmentedView
     training: CoTraining | None = None
+
+    @property
+    def agreement(self) -> float:
+        """Averaged over the views."""
+        return float(np.mean(self.agreements))
 
     @property
     def entropy(self) -> float:
@@ -90,9 +95,8 @@ class Candidate:
         """Whether the views agree so much better that the other candidate, which comes before, is not taken."""
         if self.is_splintered(other):
             return self.agreement > other.agreement + FAR_LEAD
-        if self.name == "islands":
-            return 1 - self.agreement < FEWER_ERRORS * (1 - other.agreement)
-        return self.agreement > other.agreement + CLEAR_LEAD
+        left = share_of_disagreement(self.agreements, other.agreements)
+        return left < (FAR_LESS if self.name == "islands" else CLEARLY_LESS)
 
 
 def first_rounds(
@@ -125,7 +129,8 @@ def judge(
     def weigh(plan: tuple[str, np.ndarray, np.ndarray]) -> Candidate:
         name, some, draws = plan
         labels = cut(sample, views[name].basis, bounds, some, draws)
-        return Candidate(name, 1, mean_agreement(sample, bounds, graph_views, labels), to_host(labels), views[name])
+        agreements = neighbour_agreement(sample, bounds, graph_views, labels)
+        return Candidate(name, 1, agreements, to_host(labels), views[name])
 
     return list(in_order(weigh, plans, 1 if kernels_of(sample.weights).BATCHED else n_threads))
 
@@ -147,9 +152,8 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 def leave_doubt(candidates: Sequence[Candidate]) -> bool:
     """Whether candidates lead to clusters that differ from the first one's, and none to clusters that hardly touch."""
     first = candidates[0].labels
-    return (
-        choose(candidates).agreement <= SEPARATE
-        and min(partition_agreement(first, other.labels) for other in candidates[1:]) < ALIKE
+    return choose(candidates).agreement <= SEPARATE and any(
+        partition_agreement(first, other.labels) < ALIKE for other in candidates[1:]
     )
 
 
@@ -199,8 +203,8 @@ class Looks:
         """Cut the sample into clusters and ask the views."""
         plan = plan_cut(len(self.guided.indices), self.n_clusters, self.rng)
         labels = cut(self.guided, view.basis, self.bounds, *plan)
-        agreement = mean_agreement(self.unguided, self.bounds, self.graph_views, labels)
-        self.found.append(replace(self.first, rounds=number, agreement=agreement, labels=to_host(labels)))
+        agreements = neighbour_agreement(self.unguided, self.bounds, self.graph_views, labels)
+        self.found.append(replace(self.first, rounds=number, agreements=agreements, labels=to_host(labels)))
 
     def best(self, training: CoTraining) -> Candidate:
         """Return the candidate after as many of its rounds as the views agree with most."""
@@ -239,8 +243,10 @@ def better_centroids(
     found = []
     for ends in (centroids, to_host(lloyd(embedding, means)[0])):
         labels = assign(embedding, ends).labels
-        found.append((ends, mean_agreement(sample, bounds, graph_views, labels)))
-    return found[1] if found[1][1] > found[0][1] + CLEAR_LEAD else found[0]
+        found.append((ends, neighbour_agreement(sample, bounds, graph_views, labels)))
+    (own, before), (others, after) = found
+    better = share_of_disagreement(after, before) < CLEARLY_LESS
+    return (others, float(np.mean(after))) if better else (own, float(np.mean(before)))
 
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
