@@ -34,8 +34,8 @@ def known_sizes(records: Iterable[Record]) -> tuple[dict[str, int], dict[str, li
     for record in records:
         if not failed(record):
             rows[record["data"]] = record["n_rows"]
-            taken = float(record.get("cpu_seconds", record["seconds"]))
-            times.setdefault(record["method"], []).append((record["n_rows"], taken))
+            taken = record["cpu_seconds"] if "cpu_seconds" in record else record["seconds"]
+            times.setdefault(record["method"], []).append((record["n_rows"], float(taken)))
     return rows, times
 
 
