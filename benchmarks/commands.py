@@ -14,12 +14,13 @@ from benchmarks.choosing import choose_all, choosing_table
 from benchmarks.collecting import all_tables
 from benchmarks.data import UNEQUAL
 from benchmarks.figure import landmarks_figure
+from benchmarks.ordering import by_urgency
 from benchmarks.records import read_records
 from benchmarks.runner import Summary, run_all, run_many
 from benchmarks.speed import FULL, PARTS, QUICK, run_speed
 from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import compare_all, steadiness_table
-from benchmarks.suites import SUITES, Run, plan
+from benchmarks.suites import SUITES, plan
 from benchmarks.tables import Table, rewrite_tables, tables_of
 from benchmarks.tables import latex as as_latex
 from benchmarks.unequal import is_small
@@ -56,7 +57,6 @@ Quick = Annotated[
 
 RESULTS = Path("benchmarks/results")
 LIMIT = 300.0  # seconds
-LARGE = ("usps", "nus_like", "mnist")  # of the sets with names of their own
 
 
 def add_suite(name: str, seeds: int, words: str, rehearsed_rows: int = QUICK_ROWS) -> None:
@@ -145,9 +145,10 @@ def missing(
     limit: Limit = LIMIT,
     stop_after: StopAfter = None,
 ) -> None:
-    """Measure what is missing in several suites, in one pool: small sets first, all methods before the next seed.
+    """Measure what is missing in several suites, in one pool: what is expected to end soon first, seed by seed.
 
     Each process has its share of the cores. Features are made and kernels compiled once, before the pool starts.
+    What two suites ask for is measured once.
 
     Examples:
 
@@ -165,15 +166,11 @@ def missing(
         for file, run in asked
         if (not only_data or run.data in only_data) and (not only_method or run.method.name in only_method)
     ]
+    urgency = by_urgency([record for name in suites for record in read_records(results / f"{name}.jsonl")])
     ordered = sorted(chosen, key=lambda found: urgency(found[1]))
     with stoppable(results):
         summary = run_many(ordered, data_home=data_home, jobs=jobs, limit=limit, stop_after=stop_after)
     report(summary, results)
-
-
-def urgency(run: Run) -> tuple[int, int]:
-    """Return what runs are sorted by: seeds first, then sets by how long they take."""
-    return run.seed, LARGE.index(run.data) if run.data in LARGE else -1
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def load_nus_like(home: Any) -> MultiViewData:
 def with_lsa(name: str) -> Callable[[Any], MultiViewData]:
     """Return a loader of a bundle of weighted words, each view reduced to its strongest topics."""
 
+    @cache  # it takes seconds, and its rows are small
     def load(home: Any) -> MultiViewData:
         from coterie.features import lsa
 

@@ -42,7 +42,12 @@ def failed(record: Record) -> bool:
 
 
 def settled(record: Record, limit: float | None) -> bool:
-    """Return whether a record need not be measured again: it has figures, or a longer limit would not help."""
+    """Return whether a record need not be measured again: it has figures, or a longer limit would not help.
+
+    What ended with an error is measured again: the error may be mended.
+    """
+    if record.get("error"):
+        return False
     if not failed(record) or record["limit"] is None:
         return True
     return limit is not None and record["limit"] >= limit

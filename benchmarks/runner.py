@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
+
 from benchmarks.data import MissingDataError
 from benchmarks.measure import NotForThisDataError, about, cached_data, measure, prepare, source_hash
 from benchmarks.records import Record, append_record, read_records, record_key, settled
@@ -36,10 +38,15 @@ class Summary:
 
 @dataclass(frozen=True)
 class Task:
-    """A run, and the file that its record goes to."""
+    """A run, and the files that its record goes to: several suites may ask for it."""
 
     run: Run
-    results: Path
+    results: tuple[Path, ...]
+
+    def keep(self, record: Record) -> None:
+        """Add the record to every file."""
+        for path in self.results:
+            append_record(path, record)
 
 
 @dataclass
@@ -66,13 +73,14 @@ class Work:
         with self.lock:
             while self.tasks:
                 if self.time_left() == 0:
-                    self.summary.left += len(self.tasks)
+                    self.summary.left += sum(len(task.results) for task in self.tasks)
                     self.tasks.clear()
                     return None
                 task = self.tasks.popleft()
                 if not {task.run.data, task.run.method.name} & set(self.summary.missing):
                     return task
-                self.advance(task.run)
+                for _ in task.results:
+                    self.advance(task.run)
         return None
 
     def do_all(self, number: int) -> None:
@@ -95,18 +103,22 @@ class Work:
         except (TimeoutError, NotForThisDataError) as error:
             if self.time_left() == 0:
                 with self.lock:
-                    self.summary.left += 1
+                    self.summary.left += len(task.results)
                 return
             limit = self.limit if isinstance(error, TimeoutError) else None
-            append_record(task.results, {**about(run), "failed": str(error), "limit": limit, "jobs": self.jobs})
+            task.keep({**about(run), "failed": str(error), "limit": limit, "jobs": self.jobs})
             self.summary.refused.append(f"{name}: {error}")
         except Exception as error:  # one method's failure must not end the others' runs
             self.summary.failed.append(f"{name}: {type(error).__name__}: {error}")
+            if self.limit is not None:  # of a suite whose tables have a dash for it
+                again = {"limit": self.limit} if isinstance(error, ChildProcessError) else {"error": True}
+                task.keep({**about(run), "failed": first_sentence(error), **again, "jobs": self.jobs})
         else:
-            append_record(task.results, {**record, "jobs": self.jobs})
+            task.keep({**record, "jobs": self.jobs})
             with self.lock:
-                self.summary.measured += 1
-        self.advance(run)
+                self.summary.measured += len(task.results)
+        for _ in task.results:
+            self.advance(run)
 
     def measured(self, child: Child, run: Run) -> Record:
         """Return the record of a run. What is loaded before the fit counts for no limit but the last."""
@@ -120,6 +132,17 @@ class Work:
         self.tasks.clear()
         for child in self.children:
             child.end()
+
+
+def first_sentence(error: Exception) -> str:
+    """Return what an error says, without its remedy.
+
+    Examples
+    --------
+    >>> first_sentence(ValueError("It takes at most 10,000 rows. Use fewer."))
+    'It takes at most 10,000 rows'
+    """
+    return str(error).partition(". ")[0].removesuffix(".") or type(error).__name__
 
 
 def measure_run(home: str | None, measure: Measure, run: Run) -> Record:
@@ -164,7 +187,8 @@ def run_many(
     Parameters
     ----------
     plans : sequence of (Path, Run)
-        Runs in order, each with the file of JSON lines that its record goes to; made where there is none.
+        Runs in order, each with the file of JSON lines that its record goes to; made where there is none. A run that
+        several files ask for is measured once; one that another of them holds is copied.
     data_home : path, optional
         Where data sets lie; None is as in :func:`coterie.datasets.load_views`.
     jobs : int
@@ -182,9 +206,8 @@ def run_many(
     progress : bool
         Whether to show a bar on standard error.
     """
-    held = {path: set() if again else known_keys(path, limit, changed) for path in {path for path, _ in plans}}
-    tasks = [Task(run, path) for path, run in plans if run.key() not in held[path]]
-    summary = Summary(known=len(plans) - len(tasks))
+    tasks = [Task(run, (path,)) for path, run in plans] if again else what_is_left(plans, limit, changed)
+    summary = Summary(known=len(plans) - sum(len(task.results) for task in tasks))
     home = None if data_home is None else str(data_home)
     ends = None if stop_after is None else time.monotonic() + stop_after
     with bar(len(plans), summary.known, progress) as advance:
@@ -195,10 +218,29 @@ def run_many(
     return summary
 
 
-def known_keys(path: Path, limit: float | None, changed: bool) -> set[tuple[str, str, int, str]]:
-    """Return the runs that a file holds; with ``changed``, those of today's code."""
+def what_is_left(plans: Sequence[tuple[Path, Run]], limit: float | None, changed: bool) -> list[Task]:
+    """Return what none of the files holds, a run at a time; what one of them holds goes to the others that ask."""
+    held = {path: known_records(path, limit, changed) for path in dict.fromkeys(path for path, _ in plans)}
+    found = {key: record for records in held.values() for key, record in records.items()}
+    asked: dict[tuple[str, str, int, str], tuple[Run, list[Path]]] = {}
+    for path, run in plans:
+        if run.key() not in held[path]:
+            asked.setdefault(run.key(), (run, []))[1].append(path)
+    tasks = {key: Task(run, tuple(paths)) for key, (run, paths) in asked.items()}
+    for key in tasks.keys() & found.keys():
+        tasks[key].keep(found[key])
+    return [task for key, task in tasks.items() if key not in found]
+
+
+def known_records(path: Path, limit: float | None, changed: bool) -> dict[tuple[str, str, int, str], Record]:
+    """Return what a file holds by run, the last of each; with ``changed``, what was measured with today's code."""
     records = [record for record in read_records(path) if settled(record, limit)]
-    return {record_key(record) for record in records if not changed or record["code"]["source"] == source_hash()}
+    return {record_key(record): record for record in records if not changed or is_of_today(record)}
+
+
+def is_of_today(record: Record) -> bool:
+    """Return whether a record was measured with the code as it is."""
+    return bool(record["code"]["source"] == source_hash())
 
 
 def load_once(tasks: Sequence[Task], home: str | None) -> None:
@@ -226,11 +268,15 @@ def run_threads(work: Work) -> None:
 
 
 def pin_thread(number: int, jobs: int) -> None:
-    """Give this thread, and the processes it starts, one of so many shares of the cores."""
+    """Give this thread, and the processes it starts, one of so many shares of the cores.
+
+    A container may see more cores than it may use the time of: a share is of those that it may use.
+    """
     if jobs == 1 or not hasattr(os, "sched_setaffinity"):
         return
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[number % len(cores) :: jobs])
+    share = max(1, cpu_count() // jobs)
+    os.sched_setaffinity(0, cores[number % len(cores) :: jobs][:share])
 
 
 @contextmanager

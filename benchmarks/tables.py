@@ -179,7 +179,7 @@ def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
         return [float("inf") if mean is None else falling * mean for mean in found]
 
     rows = []
-    for method in sorted(dict.fromkeys(method for method, _ in cells), key=rank):
+    for method in sorted(dict.fromkeys(method for method, _ in (*cells, *refused)), key=rank):
         shown = [
             show_cell(cells.get((method, data)), digits=digits) or ("-" if (method, data) in refused else "")
             for data in columns

@@ -20,12 +20,13 @@ from benchmarks import data as bench_data
 from benchmarks.campaign_table import campaign_table, long_run_table, same_labels_table
 from benchmarks.campaigns import batches_left, write_line
 from benchmarks.choosing import choosing_table
-from benchmarks.commands import app, urgency
+from benchmarks.commands import app
 from benchmarks.figure import landmark_curves, landmarks_figure
 from benchmarks.libraries import LIBRARIES, is_library
 from benchmarks.measure import NotForThisDataError, measure, prepare
+from benchmarks.ordering import by_urgency
 from benchmarks.records import append_record, read_records, record_key
-from benchmarks.runner import run_all
+from benchmarks.runner import run_all, run_many
 from benchmarks.steadiness import steadiness_table
 from benchmarks.suites import FILE_ORDER, SUITES, Run, plan
 from benchmarks.tables import (
@@ -228,6 +229,35 @@ def test_when_the_time_is_up_nothing_is_recorded_and_the_rest_is_left(tmp_path):
     assert read_records(tmp_path / "r.jsonl") == []
 
 
+def test_what_two_suites_ask_for_is_measured_once_and_what_one_holds_is_copied(tmp_path):
+    first, second = tmp_path / "paper.jsonl", tmp_path / "leaderboard.jsonl"
+    runs = [Run(Method("k-means", "ConcatKMeans"), "weak", seed, rows=100) for seed in range(2)]
+    assert run_all(runs[:1], first, progress=False).measured == 1
+    summary = run_many([(path, run) for path in (first, second) for run in runs], limit=60, progress=False)
+    assert (summary.measured, summary.known) == (2, 2)
+    assert read_records(second) == read_records(first)
+    assert [r["seed"] for r in read_records(first)] == [0, 1]
+
+
+def killed_measure(run, home):
+    if run.seed == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if run.seed == 1:
+        raise ValueError("It takes at most 50 rows. Use fewer.")
+    return measure(run, home)
+
+
+def test_a_killed_process_and_an_error_are_recorded_and_the_rest_is_measured(tmp_path):
+    file = tmp_path / "r.jsonl"
+    runs = [Run(Method("k-means", "ConcatKMeans"), "weak", seed, rows=100) for seed in range(3)]
+    summary = run_all(runs, file, limit=60, measure=killed_measure, progress=False)
+    assert (summary.measured, len(summary.failed)) == (1, 2)
+    reasons = [r.get("failed") for r in read_records(file)]
+    assert "the process was killed" in reasons[0]
+    assert reasons[1:] == ["It takes at most 50 rows", None]
+    assert run_all(runs, file, limit=60, progress=False).known == 2  # an error may be mended, and is tried again
+
+
 def test_several_processes_share_the_cores_and_measure_everything_once(tmp_path):
     runs = [Run(Method("k-means", "ConcatKMeans"), "weak", seed, rows=100) for seed in range(5)]
     assert run_all(runs, tmp_path / "r.jsonl", jobs=2, progress=False).measured == 5
@@ -245,6 +275,8 @@ def test_what_is_not_for_such_data_has_a_reason_and_a_dash(tmp_path):
     table = leaderboard_table([*records, record("Coterie", "uci"), record("Coterie", "digits")], "NMI")
     assert table.rows == (("Coterie", "0.500", "0.500", "0.500"), ("RMSC", "-", "0.500", ""))
     assert table.notes[0] == "A dash, too long: UCI (RMSC)."
+    only = leaderboard_table([records[1], record("Coterie", "uci")], "seconds")
+    assert [row[:2] for row in only.rows] == [("Coterie", "1.00"), ("RMSC", "-")]
     assert "| RMSC | - | 0.500 |  |\n\nA dash, too long" in markdown(table)
 
 
@@ -471,10 +503,20 @@ def test_commands_say_what_is_wrong(tmp_path):
     assert unknown.exit_code == 2
 
 
-def test_what_is_missing_is_measured_seed_by_seed_and_small_sets_first(tmp_path):
-    asked = [Run(METHODS["AIMC"], data, seed) for seed in (1, 0) for data in ("mnist", "uci", "usps")]
-    order = [(run.seed, run.data) for run in sorted(asked, key=urgency)]
-    assert order == [(seed, data) for seed in (0, 1) for data in ("uci", "usps", "mnist")]
+def test_what_is_missing_is_measured_seed_by_seed_and_what_ends_soon_first():
+    rows = {"uci": 2_000, "usps": 11_000, "mnist": 70_000}
+    records = [record("AIMC", data, n_rows=n) for data, n in rows.items()] + [record("RMSC", "uci", n_rows=2_000)]
+    records = [{**r, "seconds": r["n_rows"] / 2_000 * (90 if r["method"] == "RMSC" else 1)} for r in records]
+    asked = [
+        Run(METHODS[name], data, seed) for seed in (1, 0) for name in ("RMSC", "AIMC") for data in (*rows, "noise")
+    ]
+    order = [(run.seed, run.method.name, run.data) for run in sorted(asked, key=by_urgency(records))]
+    quick = [("AIMC", "uci"), ("AIMC", "noise"), ("AIMC", "usps"), ("AIMC", "mnist")]
+    slow = [("RMSC", "uci"), ("RMSC", "noise"), ("RMSC", "usps"), ("RMSC", "mnist")]
+    assert order == [(seed, *names) for seed in (0, 1) for names in (*quick, *slow)]
+
+
+def test_one_missing_cell_is_measured_and_an_unknown_suite_refused(tmp_path):
     unknown = CliRunner().invoke(app, ["missing", "--suite", "x", "--results", str(tmp_path)])
     assert unknown.exit_code == 2
     command = ["missing", "--suite", "leaderboard", "--only-data", "weak", "--only-method", "PIC"]
