@@ -11,6 +11,7 @@ failure. Cases that have a result of this code are left out, so a campaign that 
 import argparse
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from benchmarks.campaigns import Case, Limits, add_options, run_campaign
@@ -29,7 +30,9 @@ def look(target, number):
     try:
         found, details = outcome(fit), ""
     except Exception as error:
-        found, details = "error", f"{type(error).__name__}: {error}"[:200] + f" {fit!r}"
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        found, said = "error", f"{type(error).__name__}: {error}"[:150]
+        details = f"{said} ({Path(place.filename).name}, line {place.lineno}) {fit!r}"
     return Case(found, details=details, seconds=time.process_time() - started)
 
 
