@@ -1,7 +1,7 @@
 """Jobs on disk that are killed and damaged: each must end as the undisturbed one, or be refused by a clear error.
 
-    python -m benchmarks.scripts.damage kills --cases 50
-    python -m benchmarks.scripts.damage checkpoints --cases 5000
+    python -m benchmarks.scripts.damage kills --cases 50 --jobs 16
+    python -m benchmarks.scripts.damage checkpoints --cases 5000 --jobs 16 --stop-after 500
 
 ``kills``: a fit in a process of its own is killed (SIGKILL) at a random moment; after every second kill, one byte of
 one finished file is changed. Then it is resumed. ``checkpoints``: a fit was stopped between two stages; one or several
@@ -18,22 +18,18 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.campaigns import RESULTS, batches_left, write_line
+from benchmarks.campaigns import Case, Limits, add_options, run_campaign
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.progress import listening
 
-FILE = RESULTS / "damage.jsonl"
-GOOD = ("same", "same, damage named", "refused")
 CASE_SECONDS = 300
-SHOWN = ("target", "first", "cases", "outcomes", "findings", "seconds")
-processes, forked = get_context("spawn"), get_context("fork")
+forked = get_context("fork")
 
 
 def data(n_rows):
@@ -89,7 +85,7 @@ def undisturbed(folder):
 
 
 def kill_case(rng, folder, expected, seconds, change):
-    """Return what came of a job that was killed at a random moment, and how many files it had."""
+    """Return what came of a job that was killed at a random moment, and what it said."""
     process = started(folder)
     process.join(0.9 * rng.random() * seconds)
     process.kill()
@@ -103,7 +99,7 @@ def kill_case(rng, folder, expected, seconds, change):
     again.kill()
     again.join()
     said = (folder / "said").read_text() if (folder / "said").exists() else ""
-    return judged(again.exitcode, said, folder / "labels.npy", expected), len(files)
+    return judged(again.exitcode, said, folder / "labels.npy", expected), f"{len(files)} files; {said}"
 
 
 def change_byte(rng, path):
@@ -118,7 +114,7 @@ def judged(code, said, out, expected):
         if not np.array_equal(np.load(out), expected):
             return "other labels"
         return "same, damage named" if "was damaged" in said else "same"
-    return "refused" if code == 1 and is_clear(said) else f"crash {code}: {said[:200]}"
+    return "refused" if code == 1 and is_clear(said) else "error" if code == 1 else "crash"
 
 
 def is_clear(said):
@@ -126,14 +122,19 @@ def is_clear(said):
     return said.startswith("ValueError: ") and "work_dir" in said
 
 
-def run_kills(numbers, seed):
+def begin_kills(seed):
+    """Return what looks at a kill; runs in every process of the campaign."""
     with tempfile.TemporaryDirectory() as name:
         expected, seconds = undisturbed(Path(name))
-    for number in numbers:
+
+    def look(target, number):
+        started, change = time.perf_counter(), number % 2 == 1
         with tempfile.TemporaryDirectory() as name:
             rng = np.random.default_rng([seed, number])
-            found, n_files = kill_case(rng, Path(name), expected, seconds, change=number % 2 == 1)
-        yield number, ("one byte" if number % 2 else "none"), found, n_files
+            found, details = kill_case(rng, Path(name), expected, seconds, change)
+        return Case(found, "one byte" if change else "none", details, time.perf_counter() - started)
+
+    return look
 
 
 # -- checkpoints ----------------------------------------------------------------------------------------------------
@@ -219,107 +220,59 @@ def harm(rng, folder):
 
 
 def resumed(folder, expected):
-    """Return the outcome of a damaged job that is resumed in this process."""
+    """Return the outcome of a damaged job that is resumed in this process, and what it said."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             labels = model(folder, block_size=60).fit(data(ROWS)).labels_
-        except ValueError as error:
-            return "refused" if is_clear(f"ValueError: {error}") else f"error: {error}"[:300]
         except Exception as error:
-            return f"error: {type(error).__name__}: {error}"[:300]
+            said = f"{type(error).__name__}: {error}"
+            return ("refused" if is_clear(said) else "error"), said
+    said = "; ".join(str(one.message) for one in caught)
     if not np.array_equal(labels, expected):
-        return "other labels"
-    return "same, damage named" if any("was damaged" in str(one.message) for one in caught) else "same"
+        return "other labels", said
+    return ("same, damage named" if "was damaged" in said else "same"), said
 
 
-def work(numbers, seed, pipe):
-    """Damage and resume jobs, one after the other; runs in a process of its own."""
+def begin_checkpoints(seed):
+    """Return what damages and resumes a job; runs in every process of the campaign."""
     expected = model(None, block_size=60).fit(data(ROWS)).labels_
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
-        jobs = [Path(name) / stage for stage in STAGES]
-        for folder, stage in zip(jobs, STAGES, strict=True):
-            stopped_job(folder, stage)
-        for number in numbers:
-            rng = np.random.default_rng([seed, number])
-            pipe.send((number, None))
-            shutil.copytree(jobs[number % len(jobs)], Path(name) / "case")
-            done = harm(rng, Path(name) / "case")
-            pipe.send((number, (done, resumed(Path(name) / "case", expected))))
-            shutil.rmtree(Path(name) / "case")
+    home = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    jobs = [Path(home.name) / stage for stage in STAGES]
+    for folder, stage in zip(jobs, STAGES, strict=True):
+        stopped_job(folder, stage)
 
+    def look(target, number):
+        started, rng = time.process_time(), np.random.default_rng([seed, number])
+        folder = Path(home.name) / "case"
+        shutil.copytree(jobs[number % len(jobs)], folder)
+        done = harm(rng, folder)
+        found, details = resumed(folder, expected)
+        shutil.rmtree(folder)
+        return Case(found, done, details, time.process_time() - started)
 
-def run_checkpoints(numbers, seed):
-    """Yield outcomes of cases; a process that dies or hangs is one, and another takes over."""
-    numbers = list(numbers)
-    while numbers:
-        pipe, theirs = processes.Pipe(duplex=False)
-        process = processes.Process(target=work, args=(numbers, seed, theirs))
-        process.start()
-        theirs.close()
-        at = numbers[0]
-        try:
-            while pipe.poll(CASE_SECONDS):
-                at, found = pipe.recv()
-                if found is not None:
-                    yield at, *found, 0
-                    numbers.remove(at)
-        except EOFError:
-            pass
-        finally:
-            process.kill()
-            process.join()
-        if numbers and at in numbers:
-            yield at, "?", f"crash or hang, exit code {process.exitcode}", 0
-            numbers.remove(at)
+    return look
 
 
 # -- the campaign ---------------------------------------------------------------------------------------------------
 
-TARGETS = {"kills": run_kills, "checkpoints": run_checkpoints}
-
-
-def record(target, seed, cases, seconds):
-    outcomes = Counter(found for _, _, found, _ in cases)
-    return {
-        "target": target,
-        "seed": seed,
-        "cases": len(cases),
-        "first": min(number for number, *_ in cases),
-        "damage": dict(sorted(Counter(done for _, done, _, _ in cases).items())),
-        "outcomes": dict(sorted((found, count) for found, count in outcomes.items() if found in GOOD)),
-        "findings": [[number, found] for number, _, found, _ in cases if found not in GOOD],
-        "seconds": round(seconds, 1),
-    }
+TARGETS = {"kills": begin_kills, "checkpoints": begin_checkpoints}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--cases", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=250, help="cases of a line of results")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no batch after this long")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="one case, without writing its result")
-    parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
+    add_options(parser, cases=50, batch=1000)
     args = parser.parse_args()
+
+    def begin():
+        return TARGETS[args.target](args.seed)
+
     if args.only is not None:
-        print(*next(TARGETS[args.target]([args.only], args.seed)))
+        print(begin()(args.target, args.only))
         return
-    begun, bad = time.perf_counter(), 0
-    for numbers in batches_left(FILE, 0, args.cases, args.batch, target=args.target, seed=args.seed):
-        started = time.perf_counter()
-        if started - begun > args.seconds:
-            break
-        cases = list(TARGETS[args.target](numbers, args.seed))
-        line = record(args.target, args.seed, cases, time.perf_counter() - started)
-        bad += len(line["findings"])
-        print(
-            {name: line[name] for name in ("target", "first", "cases", "outcomes", "findings", "seconds")}, flush=True
-        )
-        if not args.dry:
-            write_line(FILE, line)
-    sys.exit(bool(bad))
+    limits = Limits(case=3 * CASE_SECONDS, campaign=args.stop_after)
+    sys.exit(bool(run_campaign("damage.jsonl", [args.target], begin, args, limits)))
 
 
 if __name__ == "__main__":

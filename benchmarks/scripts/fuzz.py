@@ -1,6 +1,6 @@
 """Damaged files of every format by the thousand: each must be read, or refused in one clear line.
 
-    python -m benchmarks.scripts.fuzz --cases 11000 --processes 16
+    python -m benchmarks.scripts.fuzz --cases 11000 --jobs 16 --stop-after 500
     python -m benchmarks.scripts.fuzz --kinds mat5 --only 4711
 
 Case number i of a kind and a seed is always the same file. Files are read in processes that live on from file to file
@@ -8,7 +8,8 @@ and are watched from outside. A finding is any other error, a process that dies,
 of processor time (or ten minutes in all) over a file, and memory that grows by more than 256 MiB: all files are small.
 Its number is printed, and ``--only NUMBER`` repeats it. The results are lines of benchmarks/results/fuzz.jsonl, one for
 every ``--batch`` cases of a kind; cases that have a result of this code are left out, so a campaign that was stopped
-goes on. Besides the packages of ``coterie[files]`` it needs anndata, mudata and psutil.
+goes on. Besides the packages of ``coterie[files]`` it needs pandas, anndata, mudata and psutil; ``config`` alone needs
+typer.
 
     python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks none
     python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks probe
@@ -27,16 +28,15 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from itertools import pairwise
-from multiprocessing import connection, get_context
 from pathlib import Path
 
 import numpy as np
 import psutil
 
-from benchmarks.campaigns import RESULTS, batches_left, write_line
+from benchmarks.campaigns import Case, Limits, add_options, run_campaign
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -49,10 +49,8 @@ CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
 PROBE_LIMIT = 5
 GROWTH_LIMIT = 256 << 20
 ADDRESS_SPACE = 4 << 30  # more than a process has when it begins
-GOOD = ("read", "refused")
+COLLECTED = 100  # files after which garbage is collected
 CHECKS = ("ours", "none", "probe", "whole")
-SHOWN = ("target", "first", "cases", "outcomes", "slowest_s", "peak_growth_mib", "seconds")
-processes = get_context("fork")
 
 
 def case(kind, seeds, seed, number):
@@ -68,24 +66,21 @@ def memory(entry):
     return 0
 
 
-def look_at(kind, seeds, seed, number, folder, checks):
-    """Return what became of a case: damage, outcome, details, seconds and growth of memory."""
-    done, file = case(kind, seeds, seed, number)
-    inside = folder / str(number)  # a new name each time: HDF5 knows files by theirs
-    inside.mkdir()
-    path = place_file(file, inside)
-    Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
+def look_at(kind, file, folder, checks):
+    """Return what became of a damaged file: outcome, details, seconds and growth of memory."""
+    path = place_file(file, folder)
+    with suppress(OSError):  # some systems do not know it: the peak is then that of all files so far
+        Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
     before, started = memory("VmRSS"), time.perf_counter()
     try:
         found, details = try_file(kind, path) if survives_probe(kind, path, checks) else "refused", ""
     except Exception as error:
         found = "memory" if isinstance(error, MemoryError) else "error"
         details = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
-    seconds, growth = time.perf_counter() - started, memory("VmHWM") - before
-    shutil.rmtree(inside)
+    seconds, growth = time.perf_counter() - started, max(memory("VmRSS"), memory("VmHWM")) - before
     if growth > GROWTH_LIMIT:
         found, details = "memory", f"{growth >> 20} MiB"
-    return done, found, details, seconds, growth
+    return found, details, seconds, growth
 
 
 def run_forked(module, path, limits, content, said):
@@ -118,7 +113,7 @@ def leave_out_checks():
         return {name for name in names if name in lacking or name not in known}
 
     arrow_files.ParquetFile.with_gaps = with_gaps
-    arrow_files.ParquetFile._footer = lambda self: [None] * self._metadata().num_row_groups
+    arrow_files.read_footer = lambda path: [None] * arrow_files.read_metadata(path).num_row_groups
     arrow_files.check_pages = lambda *_: None
     tree_files.check_chunks = lambda *_: None
     hdf5_text.check_heaps = hdf5_text.check_text = hdf5_text.check_attribute = lambda *_: None
@@ -147,140 +142,34 @@ def survives_probe(kind, path, checks):
     return status == 0
 
 
-def work(kind, seeds, seed, numbers, pipe, checks):
-    """Look at cases, one after the other; runs in a process of its own."""
+def begin(kinds, seed, checks):
+    """Return what looks at a file; runs in every process of the campaign."""
     isolated.run_module = run_forked
     if checks != "ours":
         leave_out_checks()
+    import_module("coterie.formats.matlab_child")  # once, and not in every fork
+    seeds = {kind: KINDS[kind].seeds() for kind in kinds}
+    home = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    os.chdir(home.name)  # a mutant may name files to write
+    for kind in kinds:  # what is imported and compiled meanwhile is no file's fault
+        for i, good in enumerate(seeds[kind]):
+            try_file(kind, place_file(good, Path(home.name) / f"good {kind} {i}"))
     limit = psutil.Process().memory_info().vms + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries complain of what they meet
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
-        os.chdir(name)  # a mutant may name files to write
-        for i, good in enumerate(seeds):  # what is imported and compiled meanwhile is no file's fault
-            try_file(kind, place_file(good, Path(name) / f"good{i}"))
-        pipe.send(None)
-        for number in numbers:
-            pipe.send((number, look_at(kind, seeds, seed, number, Path(name), checks)))
-            if number % 100 == 0:
-                gc.collect()
 
+    def look(kind, number):
+        done, file = case(kind, seeds[kind], seed, number)
+        folder = Path(home.name) / f"{kind} {number}"  # a new name each time: HDF5 knows files by theirs
+        folder.mkdir()
+        found, details, seconds, growth = look_at(kind, file, folder, checks)
+        shutil.rmtree(folder)
+        if number % COLLECTED == 0:
+            gc.collect()
+        return Case(found, done, details, seconds, growth)
 
-class Worker:
-    """A process that reads files, and what is known of it from outside."""
-
-    def __init__(self, kind, seeds, seed, numbers, checks):
-        self.numbers = numbers
-        self.at = numbers[0]  # the case that it is at
-        self.is_ready = False
-        self.pipe, theirs = processes.Pipe(duplex=False)
-        self.process = processes.Process(target=work, args=(kind, seeds, seed, numbers, theirs, checks))
-        self.process.start()
-        theirs.close()
-        self._mark()
-
-    def _mark(self):
-        self.since, self.cpu = time.monotonic(), self._processor_time()
-
-    def _processor_time(self):
-        try:
-            times = psutil.Process(self.process.pid).cpu_times()
-        except psutil.NoSuchProcess:
-            return self.cpu
-        return times.user + times.system
-
-    def receive(self):
-        """Return a case that is done, None where the process is no more, and nothing where it is ready to begin."""
-        try:
-            result = self.pipe.recv()
-        except EOFError:
-            return None
-        self._mark()
-        if result is None:
-            self.is_ready = True
-            return ()
-        self.at = result[0] + 1
-        return result
-
-    def hangs(self):
-        """Whether a case takes too long."""
-        too_long = time.monotonic() - self.since > WALL_LIMIT or self._processor_time() - self.cpu > CPU_LIMIT
-        return self.is_ready and too_long
-
-    def end(self):
-        """Stop the process and return its exit code."""
-        if self.process.is_alive() and self.hangs():
-            self.process.kill()
-        self.process.join()
-        self.pipe.close()
-        return self.process.exitcode
-
-
-def campaign(kind, seed, numbers, n_processes, keep, checks):
-    """Look at cases of a kind; return their outcomes."""
-    seeds = KINDS[kind].seeds()
-    tally = Tally(kind, seeds, seed, keep)
-    bounds = np.linspace(numbers.start, numbers.stop, n_processes + 1).astype(int)
-    workers = [Worker(kind, seeds, seed, range(a, b), checks) for a, b in pairwise(bounds.tolist()) if a < b]
-    while workers:
-        ready = connection.wait([worker.pipe for worker in workers], timeout=1)
-        for worker in list(workers):
-            over = None
-            if worker.pipe in ready:
-                result = worker.receive()
-                if result is not None:
-                    if result:
-                        tally.add(*result)
-                    continue
-                over = "crash"
-            elif worker.hangs():
-                over = "hang"
-            if over is None:
-                continue
-            code = worker.end()
-            workers.remove(worker)
-            if worker.at in worker.numbers:  # it did not come to its end
-                tally.add(worker.at, ("?", over, f"exit code {code}", 0.0, 0))
-                rest = range(worker.at + 1, worker.numbers.stop)
-                if rest:
-                    workers.append(Worker(kind, seeds, seed, rest, checks))
-    return tally
-
-
-class Tally:
-    """What was found of a kind."""
-
-    def __init__(self, kind, seeds, seed, keep):
-        self.kind, self.seeds, self.seed, self.keep = kind, seeds, seed, keep
-        self.outcomes, self.damage = Counter(), Counter()
-        self.slowest = self.growth = 0
-        self.findings = []
-
-    def add(self, number, result):
-        done, found, details, seconds, growth = result
-        self.outcomes[found] += 1
-        self.damage[done] += 1
-        self.slowest, self.growth = max(self.slowest, seconds), max(self.growth, growth)
-        if found not in GOOD:
-            self.findings.append([number, found, details.splitlines()[0][:200] if details else ""])
-            print(self.kind, number, found, details[:3000], flush=True)
-            if self.keep is not None:
-                place_file(case(self.kind, self.seeds, self.seed, number)[1], self.keep / self.kind / str(number))
-
-    def record(self, numbers, seconds):
-        return {
-            "target": self.kind,
-            "first": numbers.start,
-            "cases": len(numbers),
-            "seed": self.seed,
-            "outcomes": dict(sorted(self.outcomes.items())),
-            "damage": dict(sorted(self.damage.items())),
-            "findings": self.findings,
-            "slowest_s": round(self.slowest, 2),
-            "peak_growth_mib": round(self.growth / (1 << 20), 1),
-            "seconds": round(seconds, 1),
-        }
+    return look
 
 
 def repeat(kind, seed, number):
@@ -294,34 +183,16 @@ def repeat(kind, seed, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--cases", type=int, default=11_000, help="files of each kind")
-    parser.add_argument("--batch", type=int, default=2000, help="cases of a line of results")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no batch after this long")
-    parser.add_argument("--keep", type=Path, help="a folder for files that are findings")
-    parser.add_argument("--only", type=int, help="repeat one case of one kind, and let its error out")
     parser.add_argument("--checks", choices=CHECKS, default="ours", help="what looks at files first")
-    parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
+    add_options(parser, cases=11_000, batch=11_000)
     args = parser.parse_args()
     if args.only is not None:
         repeat(args.kinds[0], args.seed, args.only)
         return
-    results = RESULTS / ("fuzz.jsonl" if args.checks == "ours" else "fuzz_checks.jsonl")
-    begun, bad = time.perf_counter(), 0
-    for kind in args.kinds:
-        same = {"target": kind, "seed": args.seed, "checks": args.checks}
-        for numbers in batches_left(results, 0, args.cases, args.batch, **same):
-            started = time.perf_counter()
-            if started - begun > args.seconds:
-                break
-            tally = campaign(kind, args.seed, numbers, args.processes, args.keep, args.checks)
-            bad += len(tally.findings)
-            record = tally.record(numbers, time.perf_counter() - started)
-            print({name: record[name] for name in SHOWN}, flush=True)
-            if not args.dry:
-                write_line(results, {**record, "checks": args.checks})
-    sys.exit(bool(bad))
+    file = "fuzz.jsonl" if args.checks == "ours" else "fuzz_checks.jsonl"
+    limits = Limits(WALL_LIMIT, CPU_LIMIT, args.stop_after)
+    started = partial(begin, args.kinds, args.seed, args.checks)
+    sys.exit(bool(run_campaign(file, args.kinds, started, args, limits, checks=args.checks)))
 
 
 if __name__ == "__main__":

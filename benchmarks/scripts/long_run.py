@@ -13,12 +13,13 @@ amount every round; what malloc keeps for later, and holes between blocks, grow 
 the second half of the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump
 does not sway. Sizes at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is
 filled first. Labels must be those of the first round, every time. The result is one line of
-benchmarks/results/long_run.jsonl.
+benchmarks/results/long_run.jsonl, written anew after every round: what was seen counts, should the run be stopped.
 """
 
 import argparse
 import ctypes
 import gc
+import json
 import re
 import sys
 import tempfile
@@ -34,9 +35,11 @@ from scipy import sparse
 from scipy.stats import theilslopes
 
 import coterie
-from benchmarks.campaigns import RESULTS, write_line
+from benchmarks.campaigns import RESULTS, code
+from benchmarks.measure import machine
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
+from coterie.files import write_text
 from coterie.kernels import _numba
 from coterie.progress import listening
 
@@ -46,6 +49,7 @@ ALLOWED = {"resident_mb": 0.03, "in_use_mb": 0.01}  # growth in an hour, as a sh
 SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
 LIMITED, RESUMED, REPORTED = 4, 5, 6  # every fourth fit is under a memory limit, and so on
 LEFT = ("threads", "open_files", "temporary_files")
+LEAST_SAMPLES = 4  # which have two halves with a slope each
 
 
 def fits_of_a_round():
@@ -155,15 +159,37 @@ def growth_an_hour(samples, name):
     return 60 * float(theilslopes(values, minutes).slope)
 
 
+def record_of(samples):
+    """Return what was seen until now: growth in the second half of the rounds, and what was left behind."""
+    judged = samples[len(samples) // 2 :]
+    growth = {key: growth_an_hour(judged, key) for key in ALLOWED}
+    share = {key: growth[key] / samples[-1][key] for key in ALLOWED}
+    return {
+        "minutes": samples[-1]["minutes"],
+        "rounds": samples[-1]["rounds"],
+        "fits": samples[-1]["rounds"] * LENGTH,
+        "growth_mb_an_hour": {key: round(value, 3) for key, value in growth.items()},
+        "growth_share_an_hour": {key: round(value, 5) for key, value in share.items()},
+        "first_half_mb_an_hour": {key: round(growth_an_hour(samples[: -len(judged)], key), 3) for key in ALLOWED},
+        "flat": all(share[key] < ALLOWED[key] for key in ALLOWED),
+        "left": {key: max(line[key] for line in samples) - samples[0][key] for key in LEFT},
+        "samples": samples,
+    }
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # rows drawn at random have twins, and pieces of their own
     fill_small_blocks()
+    file = args.results / "long_run.jsonl"
+    earlier = file.read_text() if file.exists() else ""
+    told = {"code": code(), "machine": machine()}  # of the code that was imported, whatever becomes of its files
     started = time.perf_counter()
-    fits, samples = fits_of_a_round(), []
+    fits, samples, record = fits_of_a_round(), [], {}
     with tempfile.TemporaryDirectory() as name:
         tempfile.tempdir = name  # what anybody leaves among temporary files is seen here
         folder = Path(name) / "own"
@@ -174,24 +200,13 @@ def main():
                 raise AssertionError("A round gives other labels than the first.")
             samples.append(sample(started, len(samples) + 2, folder))
             print(samples[-1], flush=True)
-    judged = samples[len(samples) // 2 :]
-    growth = {key: growth_an_hour(judged, key) for key in ALLOWED}
-    share = {key: growth[key] / samples[-1][key] for key in ALLOWED}
-    record = {
-        "minutes": args.minutes,
-        "rounds": samples[-1]["rounds"],
-        "fits": samples[-1]["rounds"] * LENGTH,
-        "growth_mb_an_hour": {key: round(value, 3) for key, value in growth.items()},
-        "growth_share_an_hour": {key: round(value, 5) for key, value in share.items()},
-        "first_half_mb_an_hour": {key: round(growth_an_hour(samples[: -len(judged)], key), 3) for key in ALLOWED},
-        "flat": all(share[key] < ALLOWED[key] for key in ALLOWED),
-        "left": {key: max(line[key] for line in samples) - samples[0][key] for key in LEFT},
-        "samples": samples,
-    }
+            if len(samples) < LEAST_SAMPLES:
+                continue
+            record = {**record_of(samples), **told}
+            if not args.dry:
+                write_text(file, earlier + json.dumps(record, sort_keys=True) + "\n")
     print({key: value for key, value in record.items() if key != "samples"})
-    if not args.dry:
-        write_line(RESULTS / "long_run.jsonl", record)
-    sys.exit(not record["flat"] or any(record["left"].values()))
+    sys.exit(not record or not record["flat"] or any(record["left"].values()))
 
 
 if __name__ == "__main__":

@@ -134,6 +134,7 @@ def record(kind, turns, wrong, shared_clock):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
     parts = parts_of(ROWS)
@@ -152,7 +153,7 @@ def main():
     for line in lines:
         print(line)
         if not args.dry:
-            write_line(RESULTS / "sharing.jsonl", line)
+            write_line(args.results / "sharing.jsonl", line)
     sys.exit(any(line["findings"] or line["times_alone"] > line["callers"] for line in lines))
 
 
