@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.data import DATA
+from benchmarks.records import last_of
 from benchmarks.suites import SUITES
 from benchmarks.tables import SINGLE_VIEW, SYNTHETIC, Table, summarise
 from coterie.peers.registry import COTERIE
@@ -114,7 +115,6 @@ def method_tables(records: Sequence[Line], suites: Sequence[Line]) -> dict[str, 
     """Return the tables of the page, from the peers' own results and from those of the suites."""
     return {
         "which_method": overview(records, suites),
-        "which_method_minutes": minutes(records, suites),
         "as_reported": reported(records, suites),
         "fastmice": fastmice_table(records),
         "best_peers": best_peers(suites),
@@ -137,11 +137,18 @@ def overview(records: Sequence[Line], suites: Sequence[Line]) -> Table:
     return Table("Which method when", header, tuple(rows))
 
 
-def minutes(records: Sequence[Line], suites: Sequence[Line]) -> str:
-    """Return a sentence: how long all methods together take on UCI's digits."""
-    found = (run for name in FACTS for run in runs_of(name, records, suites).values())
-    total = sum(fmean(map(seconds, runs)) for runs in found)
-    return f"All lines together take {total / 60:.0f} minutes of one core."
+def all_peers_sentence(lines: Sequence[Line]) -> str:
+    """Return how long all methods took on UCI's digits in one run, the last that was made.
+
+    Examples
+    --------
+    >>> all_peers_sentence([{"methods": 36, "cores": 2, "seconds": 330.0, "cpu_seconds": 540.0}])
+    'All 36 methods, fitted once in one run on 2 cores, took 5.5 minutes (9.0 minutes of the processor).'
+    """
+    last = lines[-1]
+    wall, busy = (f"{last[name] / 60:.1f} minutes" for name in ("seconds", "cpu_seconds"))
+    run = f"All {last['methods']} methods, fitted once in one run on {last['cores']} cores"
+    return f"{run}, took {wall} ({busy} of the processor)."
 
 
 def best_peers(suites: Sequence[Line]) -> Table:
@@ -246,6 +253,7 @@ def show_pair(records: Sequence[Line]) -> str:
 def fastmice_table(records: Iterable[Line]) -> Table:
     """Return FastMICE on several sets beside a prototype of it, with the range of single seeds."""
     own = [r for r in records if r["method"] == "FastMICE" and r["note"] in USUAL and not r.get("params")]
+    own = last_of(own, "data", "seed")
     rows = []
     for data, (acc, nmi) in PROTOTYPE.items():
         found = [r for r in own if r["data"] == data]
