@@ -22,7 +22,7 @@ from benchmarks.speed_tables import speed_tables
 from benchmarks.steadiness import steadiness_table
 from benchmarks.summary import lost_sentence, lost_table, summary_table
 from benchmarks.tables import Table, tables_of
-from benchmarks.which_method import method_tables
+from benchmarks.which_method import all_peers_sentence, method_tables
 
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
@@ -49,6 +49,7 @@ FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("threads", "threads", threads_table),
     ("beside_kmeans", "beside_kmeans", kmeans_table),
     ("same_labels", "same_labels", same_labels_table),
+    ("which_method_minutes", "all_peers", all_peers_sentence),
 )
 
 

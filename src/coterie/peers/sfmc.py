@@ -53,6 +53,11 @@ class SFMC(Peer):
         ``|P - sum_v a_v B_v|^2`` after each round. It may rise while the number of components is brought to k.
     n_iter_
 
+    Notes
+    -----
+    The published figures for UCI's digits are met within .05, in file order as with shuffled rows. The page "Which
+    method when" has them.
+
     References
     ----------
     X. Li, H. Zhang, R. Wang and F. Nie: Multiview Clustering: A Scalable and Parameter-Free Bipartite Graph
