@@ -106,11 +106,21 @@ def only_numbers(ids: np.ndarray) -> bool:
     return str(ids[0]) == "0" and bool((ids.astype(np.str_) == np.arange(len(ids)).astype(np.str_)).all())
 
 
+def comparable(lists: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return ids of one kind, as text where they are of several: of int64 and uint64 NumPy would make floats.
+
+    Examples
+    --------
+    >>> [ids.tolist() for ids in comparable([np.array([7], np.int64), np.array([8], np.uint64)])]
+    [['7'], ['8']]
+    """
+    kinds = {ids.dtype.kind for ids in lists}
+    return list(lists) if len(kinds) == 1 else [ids.astype(np.str_) for ids in lists]
+
+
 def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray | None]]:
     """Return all ids, and where each table has them; ``named`` are the tables' names and ids."""
-    lists = [ids for _, ids in named]
-    if len({ids.dtype.kind in "iu" for ids in lists}) > 1:
-        lists = [ids.astype(np.str_) for ids in lists]
+    lists = comparable([ids for _, ids in named])
     first = lists[0]
     alike = all(len(ids) == len(first) and bool((ids == first).all()) for ids in lists[1:])
     every: Any = first if alike else np.concatenate(lists)
