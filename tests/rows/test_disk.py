@@ -366,7 +366,7 @@ def test_a_map_does_not_fill_the_memory(tmp_path):
 
 
 def test_a_map_whose_file_was_cut_is_refused(files):
-    """Reading it would end the process: also where the map becomes a view later, and where the file has another name."""
+    """Reading it would end the process: also where the map becomes a view later, and its file has another name."""
     mapped, table = read_as_map(files[0])
     moved = files[0].rename(files[0].with_name("moved.npy"))
     os.truncate(moved, 5000)
