@@ -106,6 +106,26 @@ def only_numbers(ids: np.ndarray) -> bool:
     return str(ids[0]) == "0" and bool((ids.astype(np.str_) == np.arange(len(ids)).astype(np.str_)).all())
 
 
+def numbered_rows(parts: Sequence[range | None]) -> np.ndarray | None:
+    """Return pandas' row numbers of a table's files as ids; None where they only count rows, or are not known.
+
+    Examples
+    --------
+    >>> numbered_rows([range(3)]), numbered_rows([range(2, -1, -1)]), numbered_rows([range(2), range(2, 4)])
+    (None, array([2, 1, 0]), None)
+    """
+    known = [part for part in parts if part is not None]
+    found = joined_numbers(known) if len(known) == len(parts) else np.empty(0)
+    if (found == np.arange(len(found))).all() or len(np.unique(found)) < len(found):
+        return None
+    return found
+
+
+def joined_numbers(parts: Sequence[range]) -> np.ndarray:
+    """Return the row numbers of all files of a table."""
+    return np.concatenate([np.arange(part.start, part.stop, part.step) for part in parts])  # (n,)
+
+
 def comparable(lists: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return ids of one kind, as text where they are of several: of int64 and uint64 NumPy would make floats.
 

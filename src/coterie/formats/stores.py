@@ -64,6 +64,7 @@ class Store:
     dtype: np.dtype
     columns: tuple[str, ...] | None = None
     ids: Lazy[np.ndarray] | None = None
+    numbers: range | None = None  # how pandas numbered the rows, where the file says so and has no other ids
     types: str = ""  # how the values are stored, where that says more than the dtype
     is_sparse: bool = False
 
