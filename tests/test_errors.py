@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from coterie import GuidedCoTraining
+from coterie import GuidedCoTraining, peers
 from coterie.datasets import make_views
 
 
@@ -44,6 +44,14 @@ def test_bad_views(good, case):
     spoil, message = BAD_VIEWS[case]
     with pytest.raises((ValueError, TypeError), match=message):
         GuidedCoTraining(3).fit(changed(good, view1=spoil(good["view1"])))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**40, "x", np.random.default_rng(0)])
+def test_what_is_no_random_state_is_named(good, seed):
+    for model in (GuidedCoTraining(3, random_state=seed), peers.MVSCB(3, random_state=seed)):
+        owner = type(model).__name__
+        with pytest.raises(ValueError, match=f"'random_state' parameter of {owner} must be an int from 0 to"):
+            model.fit(good)
 
 
 @pytest.mark.parametrize("case", ["one NaN", "infinity", "text", "complex", "1-D", "other length"])

@@ -23,7 +23,7 @@ from coterie.rows.spilling import spill_folder
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
 from coterie.rows.work_folder import WorkFolder, open_work_folder
-from coterie.validation import check_bytes, refuse
+from coterie.validation import check_bytes, drawn_seed, refuse
 from coterie.views import RowRange, View, Views
 
 BLOCK_ROWS = 8192
@@ -74,11 +74,9 @@ def placement_of(
     owner: str, parameters: Mapping[str, Any], views: Views
 ) -> Iterator[tuple[Placement, np.random.Generator]]:
     """Yield where the rows of an estimator's views are kept, and what everything is drawn from."""
-    from sklearn.utils import check_random_state
-
     work_dir, device = parameters["work_dir"], parameters["device"]
     limit = check_placement(owner, views, parameters["memory_limit"], work_dir, device)
-    seed = int(check_random_state(parameters["random_state"]).randint(2**31))
+    seed = drawn_seed(owner, parameters["random_state"])
     with open_placement(work_dir, limit, partial(identify_job, parameters, views), seed) as found:
         yield found
 

@@ -38,6 +38,17 @@ def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> N
         refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
 
 
+def drawn_seed(owner: str, random_state: Any) -> int:
+    """Return a seed that is drawn from what scikit-learn takes for a ``random_state``."""
+    from sklearn.utils import check_random_state
+
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        refuse(owner, "random_state", "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None", random_state)
+        raise
+
+
 BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BYTE_UNITS |= {unit.replace("B", "iB"): 2 ** (10 * n) for n, unit in enumerate(("KB", "MB", "GB", "TB"), start=1)}
 

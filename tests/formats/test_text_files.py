@@ -34,6 +34,16 @@ def test_text_among_the_numbers(tmp_path):
     refused(tmp_path / "x.parquet", "column 'd' holds dates or times")
 
 
+def test_ids_in_another_encoding_are_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes("id,a\nMeier,1\nMüller,2\n".encode("latin-1"))
+    with pytest.raises(FormatError, match=r"x.csv: line 3 is not UTF-8 \(b'M\\xfcller,2'\). Write the file in"):
+        len(open_table(path, id_column="id").ids)
+    assert open_table(path, columns="a")[:].tolist() == [[1], [2]]
+    path.write_bytes("id,a\nMeier,1\nMüller,2\n".encode())
+    assert open_table(path, id_column="id").ids.tolist() == ["Meier", "Müller"]
+
+
 def test_text_in_the_middle_names_the_line(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "SEGMENT_BYTES", 1000)
     lines = ["a,b", *(f"{i},{i}" for i in range(2000))]

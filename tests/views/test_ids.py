@@ -92,6 +92,22 @@ def test_what_is_no_id(frames):
         fit({**frames, "text": frames["text"].assign(id="row0")}, id_column="id")
     with pytest.raises(ValueError, match="View 'text' has no id in row 2"):
         fit({**frames, "text": frames["text"].assign(id=[*IDS[:2], None, *IDS[3:]])}, id_column="id")
+    unnamed = frames["text"].assign(id=[*IDS[:2], None, *IDS[3:]]).set_index("id")
+    with pytest.raises(ValueError, match="View 'text' has no id in row 2"):
+        fit({**frames, "text": unnamed}, id_column="id")
+
+
+@pytest.mark.parametrize("way", ["index", "id_column"])
+def test_large_ids_of_unlike_types_are_told_apart(frames, by_index, way, tmp_path):
+    """What int64, uint64 and float64 have in common is exact only up to 2^53."""
+    numbered = {name: frame.assign(id=frame["id"].str[3:].astype(np.int64) + 2**60) for name, frame in frames.items()}
+    numbered["image"] = numbered["image"].astype({"id": np.uint64})
+    given = numbered if way == "id_column" else {name: frame.set_index("id") for name, frame in numbered.items()}
+    model = fit(given, id_column="id" if way == "id_column" else None)
+    assert [int(row) for row in model.row_ids_] == [2**60 + i for i in range(N)]
+    np.testing.assert_array_equal(model.labels_, by_index.labels_)
+    kept = load(save(model, tmp_path / "m.coterie", rows=True))
+    assert kept.row_ids_.tolist() == model.row_ids_.tolist()
 
 
 def test_set_output_gives_ids_too(frames, by_index):

@@ -144,6 +144,26 @@ def test_sparse_views_with_other_columns(data):
         model.predict({**views, "view1": views["view1"][:, :3]})
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("damage", ["counted from 1", "negative", "beyond the end", "descending"])
+def test_sparse_views_with_indices_that_are_not_theirs_are_refused(data, form, damage):
+    """SciPy takes them, and its compiled loops, like ours, would read and write outside of the arrays."""
+    table = getattr(sparse, f"{form}_array")(data.views["view0"])
+    match damage:
+        case "counted from 1":
+            table.indices += 1
+        case "negative":
+            table.indices[3] = -2
+        case "beyond the end":
+            table.indptr[-1] += 10**6
+        case "descending":
+            table.indptr[2] = table.indptr[-1]
+    model = fit(list(data.views.values()))
+    for use in (fit, model.predict):
+        with pytest.raises(ValueError, match=r"view0' is a sparse matrix of shape .* indices that are not its own"):
+            use([table, data.views["view1"]])
+
+
 def test_sparse_forms(data):
     view = sparse.csr_array(np.maximum(data.views["view0"], 0))
     doubled = sparse.coo_array(

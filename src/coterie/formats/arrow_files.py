@@ -23,6 +23,7 @@ from coterie.formats.stores import Lazy, Store
 BUFFER_BYTES = 256 << 10  # of each column that are read ahead
 PARQUET = (".parquet", ".pq")
 ROWS_LOOKED_AT = 64
+MOST_NUMBERED = 1 << 61  # a range of such numbers has a length
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ class ParquetFile:
 
     def _open(self) -> Any:
         parquet = package("pyarrow.parquet", "Reading parquet")
-        return parquet.ParquetFile(self.path, metadata=self._metadata(), buffer_size=BUFFER_BYTES, pre_buffer=False)
+        checked = {"page_checksum_verification": True}  # where the writer stored checksums
+        options = {"metadata": self._metadata(), "buffer_size": BUFFER_BYTES, "pre_buffer": False}
+        return parquet.ParquetFile(self.path, **options, **checked)
 
 
 def read_metadata(path: Path) -> Any:
@@ -295,6 +298,7 @@ def open_store(path: Path, request: Request) -> Store:
         dtype=dtype,
         columns=tuple(name for field in fields for name in field.names),
         ids=ids,
+        numbers=None if ids else row_numbers(schema, sum(lengths)),
         types=", ".join(f"{name} {schema.field(name).type}" for name in names),
         starts=starts,
         cursors=Lazy(Cursors, partial(read_batches, file, fields, dtype), starts, len(fields) * dtype.itemsize),
@@ -321,9 +325,25 @@ def row_ids(
 
 def index_columns(schema: Any) -> list[str]:
     """Return the columns that pandas noted as the index; a mere range of numbers is none."""
+    return [name for name in noted_index(schema) if isinstance(name, str)]
+
+
+def noted_index(schema: Any) -> list[Any]:
+    """Return what pandas noted of the index: names of columns, or a range."""
     noted = (schema.metadata or {}).get(b"pandas")
     found = json.loads(noted).get("index_columns", []) if noted else []
-    return [name for name in found if isinstance(name, str)]
+    return found if isinstance(found, list) else []
+
+
+def row_numbers(schema: Any, n_rows: int) -> range | None:
+    """Return how pandas numbered the rows, if it did not name them: of a frame that was cut or turned, not from 0."""
+    for noted in noted_index(schema):
+        if isinstance(noted, dict) and noted.get("kind") == "range":
+            bounds: list[Any] = [noted.get(name) for name in ("start", "stop", "step")]
+            if all(type(bound) is int and abs(bound) < MOST_NUMBERED for bound in bounds) and bounds[2]:
+                found = range(*bounds)
+                return found if len(found) == n_rows else None  # else it is not of these rows
+    return None
 
 
 def whole_column(file: ParquetFile | ArrowFile, name: str, may_lack: bool = False) -> np.ndarray:
@@ -344,4 +364,7 @@ def read_labels(path: Path, request: Request) -> Target:
     schema = file.schema()
     ids, hidden = row_ids(file, schema, request.id_column)
     name = find_labels(path, [name for name in schema.names if name not in hidden], request.key)
-    return Target(whole_column(file, name, may_lack=True), None if ids is None else ids())
+    labels = whole_column(file, name, may_lack=True)
+    if ids is not None:
+        return Target(labels, ids())
+    return Target(labels, numbers=row_numbers(schema, len(labels)))

@@ -27,9 +27,11 @@ from typing import BinaryIO
 
 from coterie.formats import unpacking
 from coterie.formats.errors import FormatError, one_line
+from coterie.machine import whole_memory
 
 REFUSED = 3  # the exit code of a child that has said what is wrong
 INTERPRETER_BYTES = 2 << 30  # of address space: Python, NumPy and SciPy, and room to work
+USUAL_MEMORY = 8 << 30  # of a machine that does not say what it has
 COPIES = 3  # of its content that a library may hold at a time
 LEAST_SECONDS, BYTES_PER_SECOND = 60, 1 << 20  # a slow disk, and a machine that is busy
 SAID_BYTES = 4096  # of what the child said last
@@ -47,16 +49,8 @@ class Limits:
         """Return the limits for a file: as much as it may unpack to, and no more than the machine can give."""
         size = path.stat().st_size
         content = max(unpacking.BOMB_BYTES, unpacking.BOMB_RATIO * size)
-        memory = INTERPRETER_BYTES + min(COPIES * content, installed_memory() * 3 // 4)
+        memory = INTERPRETER_BYTES + min(COPIES * content, (whole_memory() or USUAL_MEMORY) * 3 // 4)
         return cls(memory, LEAST_SECONDS + size / BYTES_PER_SECOND)
-
-
-def installed_memory() -> int:
-    """Return the bytes of memory that the machine has."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return 8 << 30
 
 
 def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap.mmap:

@@ -75,6 +75,7 @@ class Target:
     labels: np.ndarray
     ids: np.ndarray | None = None
     where: str = "The target"
+    numbers: range | None = None  # how pandas numbered the rows, where the file says so and has no other ids
 
     def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
         """Return the labels of ``n_rows`` rows: by id where both have ids, else by position."""

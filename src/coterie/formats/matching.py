@@ -106,11 +106,41 @@ def only_numbers(ids: np.ndarray) -> bool:
     return str(ids[0]) == "0" and bool((ids.astype(np.str_) == np.arange(len(ids)).astype(np.str_)).all())
 
 
+def numbered_rows(parts: Sequence[range | None]) -> np.ndarray | None:
+    """Return pandas' row numbers of a table's files as ids; None where they only count rows, or are not known.
+
+    Examples
+    --------
+    >>> numbered_rows([range(3)]), numbered_rows([range(2, -1, -1)]), numbered_rows([range(2), range(2, 4)])
+    (None, array([2, 1, 0]), None)
+    """
+    known = [part for part in parts if part is not None]
+    found = joined_numbers(known) if len(known) == len(parts) else np.empty(0)
+    if (found == np.arange(len(found))).all() or len(np.unique(found)) < len(found):
+        return None
+    return found
+
+
+def joined_numbers(parts: Sequence[range]) -> np.ndarray:
+    """Return the row numbers of all files of a table."""
+    return np.concatenate([np.arange(part.start, part.stop, part.step) for part in parts])  # (n,)
+
+
+def comparable(lists: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return ids of one kind, as text where they are of several: of int64 and uint64 NumPy would make floats.
+
+    Examples
+    --------
+    >>> [ids.tolist() for ids in comparable([np.array([7], np.int64), np.array([8], np.uint64)])]
+    [['7'], ['8']]
+    """
+    kinds = {ids.dtype.kind for ids in lists}
+    return list(lists) if len(kinds) == 1 else [ids.astype(np.str_) for ids in lists]
+
+
 def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray | None]]:
     """Return all ids, and where each table has them; ``named`` are the tables' names and ids."""
-    lists = [ids for _, ids in named]
-    if len({ids.dtype.kind in "iu" for ids in lists}) > 1:
-        lists = [ids.astype(np.str_) for ids in lists]
+    lists = comparable([ids for _, ids in named])
     first = lists[0]
     alike = all(len(ids) == len(first) and bool((ids == first).all()) for ids in lists[1:])
     every: Any = first if alike else np.concatenate(lists)

@@ -14,6 +14,7 @@ from coterie.formats.checks import address, listed
 from coterie.formats.columns import ColumnChoice, choose_columns
 from coterie.formats.errors import FormatError, blaming
 from coterie.formats.labels import Target, as_labels
+from coterie.formats.matching import joined_numbers, numbered_rows
 from coterie.formats.registry import Paths, Request, checked_family, family_of, files_of, stem
 from coterie.formats.specs import Spec, name_of_key, names_of_keys, parse_spec
 from coterie.formats.stores import Lazy, StackStore, Store
@@ -70,7 +71,7 @@ def open_table(
     An array of one dimension is a table of one column. One of three or more, such as a stack of images, has one row
     per image. Numbers in text are float64; columns of several types are read as the type that holds them all; a column
     of lists of one length is as many columns. What a file has no value for is NaN. pandas' numbering of rows (a
-    RangeIndex) is no ids.
+    RangeIndex) is no ids, unless it is that of a frame that was cut or turned: it does not count from 0 then.
 
     Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
     are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file, and so is ``.mat``
@@ -91,6 +92,9 @@ def open_table(
     stores = [open_store(file, request) for file in files]
     owner = str(path) if isinstance(path, str | PathLike) else f"{files[0]} and {len(files) - 1} more"
     store = stores[0] if len(stores) == 1 else stack_stores(stores, owner)
+    numbers = [part.numbers for part in stores]
+    if numbered_rows(numbers) is not None:
+        store = replace(store, ids=Lazy(joined_numbers, numbers))
     chosen = None  # where the reader has chosen columns itself
     if family_of(files[0]).holds != "columns":
         chosen = choose_columns(columns, store.columns, store.shape[1], store.where)
@@ -227,7 +231,7 @@ def column_of_files(
         family = checked_family(file)
         with blaming(address(file, request.key)):
             found = family.reader().read_labels(file, request)
-        parts.append(Target(convert(np.asarray(found.labels), address(file, request.key)), found.ids))
+        parts.append(replace(found, labels=convert(np.asarray(found.labels), address(file, request.key))))
     return one_target(parts, str(path))
 
 
@@ -237,7 +241,7 @@ def one_target(parts: list[Target], where: str) -> Target:
     if 0 < len(ids) < len(parts):
         raise FormatError(f"{where}: some files have row ids and others have none. All must be alike.")
     labels = np.concatenate([part.labels for part in parts])
-    return Target(labels, np.concatenate(ids) if ids else None, where)
+    return Target(labels, np.concatenate(ids) if ids else numbered_rows([part.numbers for part in parts]), where)
 
 
 def as_values(values: np.ndarray, where: str) -> np.ndarray:

@@ -64,6 +64,7 @@ class Store:
     dtype: np.dtype
     columns: tuple[str, ...] | None = None
     ids: Lazy[np.ndarray] | None = None
+    numbers: range | None = None  # how pandas numbered the rows, where the file says so and has no other ids
     types: str = ""  # how the values are stored, where that says more than the dtype
     is_sparse: bool = False
 
@@ -151,9 +152,7 @@ class MapStore(Store):
 
     array: np.ndarray  # (n, d), side by side in the map
     pages: Any  # the map itself, an mmap.mmap
-    path: Path
     end: int  # byte of the file at which the map ends
-    inode: int | None  # of the file at the path, if that is the map's own as far as its size tells
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return the rows from start to stop."""
@@ -169,11 +168,9 @@ class MapStore(Store):
 
     def _refuse_cut(self) -> None:
         """Refuse a file that was made shorter: to read a map beyond its file's end ends the process."""
-        if self.inode is None or not self.path.exists():
-            return
-        status = self.path.stat()
-        if status.st_ino == self.inode and status.st_size < self.end:
-            raise FormatError(f"{self.where} was cut to {status.st_size} bytes while it was mapped. Map it again.")
+        size = self.pages.size()  # of the map's own file, whatever its path leads to
+        if size < self.end:
+            raise FormatError(f"{self.where} was cut to {size} bytes while it was mapped. Map it again.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,7 +177,4 @@ def mapped_table(name: str, array: np.memmap, pages: Any, path: Path) -> FileTab
     dtype = check_dtype(array.dtype, str(path))
     shape = (array.shape[0], array.shape[1])
     end = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY + len(pages)
-    status = path.stat() if path.exists() else None
-    inode = status.st_ino if status is not None and status.st_size >= end else None
-    source = {"array": array, "pages": pages, "path": path, "end": end, "inode": inode}
-    return FileTable(name, MapStore(where=str(path), shape=shape, dtype=dtype, **source))
+    return FileTable(name, MapStore(where=str(path), shape=shape, dtype=dtype, array=array, pages=pages, end=end))

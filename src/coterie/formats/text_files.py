@@ -69,7 +69,7 @@ class TextFile:
             )
         except arrow.ArrowInvalid as error:
             line = self.content().read(0, int(self.offsets[segment])).count(b"\n") + 1
-            wrong = first_wrong_field(text, self, names, line) or one_line(error)
+            wrong = first_wrong_field(text, self, names if kind == "double" else [], line) or one_line(error)
             raise FormatError(f"{self.path}: {wrong}") from error
 
     def column(self, name: str) -> np.ndarray:
@@ -90,7 +90,7 @@ def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.nd
 
 
 def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) -> str | None:
-    """Return what is wrong with the first line that is not as it should be."""
+    """Return what is wrong with the first line that is not as it should be; ``names`` are of columns of numbers."""
     width = len(file.names)
     for number, content in enumerate(text.split(b"\n"), start=line):
         if not content.strip():
@@ -98,6 +98,8 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
         fields = split_line(content.decode("utf-8", "replace"), file.delimiter)
         if len(fields) != width:
             return f"line {number} has {len(fields)} fields where the first line has {width}. Repair that line."
+        if not names and not is_utf8(content):
+            return f"line {number} is not UTF-8 ({content[:60]!r}). Write the file in this encoding."
         for name in names:
             field = fields[file.names.index(name)]
             if not is_number(field) and field.strip() not in MISSING:
@@ -108,6 +110,15 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
                     "(id_column: --id-column)."
                 )
     return None
+
+
+def is_utf8(content: bytes) -> bool:
+    """Whether bytes are text as we read it."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-nan", "-NaN", "#NA", "1.#IND", "1.#QNAN")

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.kernels import cpu
 from coterie.method.assignment import assign, fit_centroids
 from coterie.rows.memory import MemoryRows
-from coterie.validation import check_int, refuse
+from coterie.validation import check_int, drawn_seed, refuse
 from coterie.views import (
     Preparation,
     Shape,
@@ -74,7 +73,7 @@ class Peer(ClusterMixin, BaseEstimator):
         return reader, views
 
     def _make_rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        return np.random.default_rng(drawn_seed(type(self).__name__, self.random_state))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

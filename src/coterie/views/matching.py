@@ -29,7 +29,7 @@ def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
     if str(id_column) not in names:
         index = pandas_index(table)
         if index is not None and index.name == id_column:
-            return IdentifiedRows(table, np.asarray(index))
+            return IdentifiedRows(table, checked_ids(label, np.asarray(index)))
         raise ValueError(
             f"{label} has no column {id_column!r}, which id_column names; it has {', '.join(names[:6])}. "
             "Pass every frame with its ids, or leave out id_column."
@@ -165,11 +165,22 @@ def align_by_partition(views: list[View]) -> Views:
 
 def align_by_index(views: list[View], ids: list[Any]) -> Views:
     """Match the rows of frames by their indexes: a row has the views whose index holds its id."""
+    if len({index.dtype.kind for index in ids}) > 1:  # of int64 and uint64 pandas would make floats
+        ids = [index.astype(object) for index in ids]
     union = ids[0]
     for view, index in zip(views, ids, strict=True):
         check_unique(view.name, index)
-        union = union.append(index.difference(union, sort=False))
+        union = appended(union, index[union.get_indexer(index) < 0])
     return place_by_index(views, ids, union)
+
+
+def appended(index: Any, more: Any) -> Any:
+    """Return two indexes as one; pandas itself makes floats of objects that are whole numbers and fractions."""
+    if not len(more):
+        return index
+    if index.nlevels > 1 or index.dtype != object:
+        return index.append(more)
+    return type(index)(np.concatenate([index.to_numpy(), more.to_numpy()]), dtype=object)
 
 
 def check_unique(name: str, index: Any) -> None:

@@ -324,6 +324,7 @@ def _unmapped(name: str, table: Any) -> Any:
 def _as_table(label: str, table: Any) -> Table:
     """Return the table as a real NumPy array or CSR, copying only what cannot be used as it is."""
     if sparse.issparse(table):
+        check_sparse(label, table)
         data: Any = sparse.csr_array(table)
         if not data.has_canonical_format:
             data = data.copy()
@@ -351,6 +352,19 @@ def _as_table(label: str, table: Any) -> Table:
         raise type(error)(
             f"{label} holds values that are not numbers ({error}). "
             "Encode text and categories as numbers first, or leave those columns out."
+        ) from error
+
+
+def check_sparse(label: str, table: Any) -> None:
+    """Refuse a sparse matrix whose entries lie outside of it: compiled loops would follow them there."""
+    if not hasattr(table, "check_format"):
+        return
+    try:
+        table.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{label} is a sparse matrix of shape {table.shape} with indices that are not its own ({error}). "
+            "Count rows and columns from 0, and pass the shape that they are of."
         ) from error
 
 
