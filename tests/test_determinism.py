@@ -59,7 +59,7 @@ def test_another_run_gives_the_same_bytes(digests):
     assert {name: digest(fit(name)) for name in FITS} == digests
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_threads_give_the_same_bytes(digests, n_jobs):
     assert {name: digest(fit(name, n_jobs=n_jobs)) for name in FITS} == digests
 

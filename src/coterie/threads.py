@@ -29,10 +29,14 @@ SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
 class OwnLimits(threading.local):
-    """Fits that one thread has started, which may overlap too: a generator of predictions pauses while others run."""
+    """What is known of one thread.
+
+    Fits that it has started may overlap, too: a generator of predictions pauses while others run.
+    """
 
     fits_running = 0
     limits: Any = None
+    pool_size = 1  # threads of the pool that this one belongs to
 
 
 _own = OwnLimits()
@@ -86,10 +90,16 @@ def take_control(controller: ThreadpoolController) -> None:
             library.clear_controlling_thread(force=True)
 
 
-def limit_this_thread() -> None:
-    """Let OpenMP and MKL use one thread when called from this one, for as long as it lives."""
+def join_pool(n_threads: int) -> None:
+    """Make this thread one of so many: OpenMP and MKL use one thread when called from it, for as long as it lives."""
+    _own.pool_size = n_threads
     if _controller is not None:
         _controller.select(**SET_BY_THREAD).limit(limits=1)
+
+
+def count_beside() -> int:
+    """Return how many threads work side by side with this one, itself included, and wait for the interpreter's lock."""
+    return _own.pool_size
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -112,7 +122,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
         yield from map(function, items)
         return
     items = iter(items)
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="coterie", initializer=limit_this_thread) as pool:
+    with ThreadPoolExecutor(n_threads, "coterie", initializer=join_pool, initargs=(n_threads,)) as pool:
         waiting = [pool.submit(function, item) for item in islice(items, 2 * n_threads)]
         try:
             while waiting:

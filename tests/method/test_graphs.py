@@ -6,13 +6,17 @@ from scipy.spatial.distance import cdist, pdist
 
 from coterie.method.graphs import (
     CONCATENATION,
+    LARGE_TILE_ROWS,
     LOCAL,
+    MANY_THREADS,
     TILE_ROWS,
     host_block,
     landmark_rows,
     lay_out_graphs,
     median_distance,
+    tile_rows,
 )
+from coterie.threads import in_order
 from coterie.views import as_views, prepare
 
 N_ROWS = 2 * TILE_ROWS + 176  # three tiles, the last one not full
@@ -75,6 +79,20 @@ def test_a_row_alone_is_the_row_among_others(rng):
         alone = graph_map.connect(views.read(slice(row, row + 1)))
         assert alone.indices.tobytes() == together.indices[row].tobytes()
         assert alone.weights.tobytes() == together.weights[row].tobytes()
+
+
+def test_larger_tiles_beside_many_threads_change_no_bit(rng):
+    views = made_views(rng)
+    graph_map = made_map(views)
+    alone = graph_map.connect(views.read(slice(None)))
+
+    def beside(number):
+        block = graph_map.connect(views.read(slice(None)))
+        return tile_rows(len(views) * graph_map.n_landmarks), block.indices.tobytes(), block.weights.tobytes()
+
+    for found in in_order(beside, range(2), MANY_THREADS):
+        assert found == (LARGE_TILE_ROWS, alone.indices.tobytes(), alone.weights.tobytes())
+    assert tile_rows(1000) == TILE_ROWS  # this thread has no others beside it
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])

@@ -24,6 +24,7 @@ from coterie.method.distances import (
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable_block
+from coterie.threads import count_beside
 from coterie.views import (
     Preparation,
     RawRows,
@@ -45,6 +46,12 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # Rows whose distances to all landmarks are computed at once: they fit the cache, and BLAS packs the landmarks anew for
 # every product, so fewer would be slower.
 TILE_ROWS = 512
+
+# From so many threads on, waiting for the interpreter's lock between calls takes longer than reading from a slower
+# cache. So tiles are larger then, up to so many distances; what is found in them is the same to the bit.
+MANY_THREADS = 4
+LARGE_TILE_ROWS = 4 * TILE_ROWS
+TILE_DISTANCES = 2**23
 
 # Numbers that are prepared at once: several tiles, because every call for a view has a fixed cost.
 PREPARED_NUMBERS = 2**22
@@ -229,9 +236,9 @@ class GraphMap:
     ) -> None:
         """Write the nearest landmarks of prepared rows to ``found``, a tile at a time."""
         watch, scratch = watch or Stopwatch(), scratch or Scratch()
-        n_rows = len(prepared[0].norms)
-        for start in range(0, n_rows, TILE_ROWS):
-            tile = slice(start, min(start + TILE_ROWS, n_rows))
+        n_rows, step = len(prepared[0].norms), tile_rows(len(prepared) * self.n_landmarks)
+        for start in range(0, n_rows, step):
+            tile = slice(start, min(start + step, n_rows))
             self._search_tile([own.part(tile) for own in prepared], watch, scratch, found.part(tile))
 
     def connect_landmarks(self) -> Block:
@@ -449,6 +456,13 @@ def median_distance(
     once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair
     distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
     return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
+
+
+def tile_rows(row_distances: int) -> int:
+    """Return how many rows are searched at once, given the number of distances that each has."""
+    if count_beside() < MANY_THREADS:
+        return TILE_ROWS
+    return max(TILE_ROWS, min(LARGE_TILE_ROWS, TILE_DISTANCES // row_distances // TILE_ROWS * TILE_ROWS))
 
 
 def build_graphs(
