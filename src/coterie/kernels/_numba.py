@@ -472,10 +472,7 @@ def guide(indices, weights, bounds, embedding, anchors, guided):
                 guided[i, s] = weights[i, s] * max(affinity, zero)
                 total += guided[i, s]
             for s in range(bounds[g], bounds[g + 1]):
-                if total > 0:
-                    guided[i, s] /= total
-                else:
-                    guided[i, s] = weights[i, s]
+                guided[i, s] = guided[i, s] / total if total > 0 else weights[i, s]
 
 
 @compiled(fastmath=FASTMATH)
@@ -551,6 +548,14 @@ def assign_from(products, rows, centroids, norms, labels, nearest, second):
 
 
 @compiled()
+def add_votes(indices, weights, labels, votes):
+    """Add every row's weights to its landmarks' ``votes`` (p x labels) for its label."""
+    for i in range(indices.shape[0]):
+        for s in range(indices.shape[1]):
+            votes[indices[i, s], labels[i]] += weights[i, s]
+
+
+@compiled()
 def add_groups(rows, labels, sums, counts):
     """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
     for i in range(rows.shape[0]):
@@ -572,9 +577,7 @@ def distance_to_group(rows, labels, means, distances):
 
 # A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Nothing here may be reordered.
 UNIT = 2.0**24
-REST_BITS = 52
-REST = 2.0**REST_BITS
-REST_MASK = 2**REST_BITS - 1
+REST_BITS, REST, REST_MASK = 52, 2.0**52, 2**52 - 1
 
 
 @compiled()

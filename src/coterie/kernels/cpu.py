@@ -456,11 +456,9 @@ def count_groups(labels: np.ndarray, n_groups: int) -> np.ndarray:
 
 def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
     """Return Z D^(-1) Z^T Y of one graph: the labels of every row's landmarks' rows, in shares that sum to one."""
-    n, q = indices.shape
-    values, columns = weights.ravel().astype(np.float64), indices.ravel().astype(np.int64)
-    graph = sparse.csr_array((values, columns, np.arange(0, n * q + 1, q)), shape=(n, int(indices.max()) + 1))
-    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_labels))
-    at_landmarks = (graph.T @ members).toarray()  # (p, k)
+    q = indices.shape[1]
+    at_landmarks = np.zeros((int(indices.max()) + 1, n_labels))  # (p, k)
+    compiled_loops().add_votes(indices, weights, labels, at_landmarks)
     totals = at_landmarks.sum(axis=1, keepdims=True)
     shares = (at_landmarks / np.where(totals > 0, totals, 1)).astype(weights.dtype)  # (p, k)
     own = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
