@@ -33,7 +33,7 @@ RANK_TOLERANCE = 1e-10
 NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
 
 # Up to this many columns all directions of the stacked bases are found, and not only those that are used.
-ALL_UP_TO, MORE_VALUES = 500, 10
+ALL_UP_TO, MORE_VALUES = 200, 10
 
 # From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
 # reduction.
@@ -244,7 +244,8 @@ def top_eigenpairs(
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
     size, kernels = matrix.shape[-1], kernels_of(matrix)
-    if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
+    iterate = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
+    if iterate:
         found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
         if found is None and (kernels.BATCHED or size > REDUCE_UP_TO):
             tolerance = RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
@@ -252,7 +253,9 @@ def top_eigenpairs(
         if found is not None:
             return found
     values, vectors = kernels.largest_eigenpairs(matrix, count)
-    return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"))
+    # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
+    block = vectors if iterate and not kernels.BATCHED else None
+    return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
 def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
