@@ -254,7 +254,7 @@ def top_eigenpairs(
             return found
     values, vectors = kernels.largest_eigenpairs(matrix, count)
     # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
-    block = vectors if iterate and not kernels.BATCHED else None
+    block = vectors if iterate and size <= REDUCE_UP_TO and not kernels.BATCHED else None
     return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
