@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from coterie.method import candidates
 from coterie.method.cotraining import (
     CoTrainingSettings,
     GraphWeights,
@@ -175,3 +176,18 @@ def test_rounds_end_where_somebody_has_seen_enough(rng):
     training = cotrain(rows_of(block), landmarks, BOUNDS, settings(max_iter=9), go_on=go_on)
     assert told == [0, 1]
     assert len(training.history) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "moved", "settled"), [("diffusion", 2, True), ("diffusion", 60, False), ("islands", 0, False)]
+)
+def test_rounds_end_where_clusters_have_settled(rng, name, moved, settled):
+    """They go on where many rows change their cluster, and with "islands", whose small clusters show late."""
+    labels = np.arange(1000) % 5
+    first = candidates.Candidate(name, 1, 0.8, labels, None)
+    looks = candidates.Looks(first, (1, 2, 5), None, None, (), 5, rng)
+    assert not looks.have_settled()
+    others = labels.copy()
+    others[:moved] = (others[:moved] + 1) % 5
+    looks.found.append(replace(first, rounds=2, labels=others))
+    assert looks.have_settled() == settled

@@ -52,7 +52,10 @@ def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
     matrix = graph_in_pieces(rng, n_pieces)
     monkeypatch.setattr(cpu, "FILTERS_PER_REDUCTION", np.inf)  # some of these take longer than a full reduction would
     is_spectrum_of(matrix, spectra.filtered_subspace(matrix, 20), 1e-8)
-    is_spectrum_of(matrix, spectra.top_eigenpairs(matrix, 20), 1e-8)
+    found = spectra.top_eigenpairs(matrix, 20)
+    is_spectrum_of(matrix, found, 1e-8)
+    is_spectrum_of(matrix, spectra.top_eigenpairs(matrix, 20, found.block), 1e-8)
+    assert (found.block is None) == (spectra.lanczos(matrix, 20) is not None)  # not tried again where it failed
 
 
 @pytest.mark.parametrize(("precision", "atol"), [("float32", 1e-5), ("float64", 1e-8)])
@@ -96,3 +99,28 @@ def test_a_view_without_differences_has_no_directions(rng, p, precision):
     found = graph_spectrum(gram, 4, drop_first=True, precision=precision)
     np.testing.assert_array_equal(found.basis, 0)
     assert np.abs(graph_spectrum(gram, 4, precision=precision).basis).max() > 0  # the constant vector itself
+
+
+def test_landmarks_that_no_row_is_joined_to_change_nothing(rng):
+    """Where most landmarks lack a view, its graph has the spectrum of the others alone, and zeros for them."""
+    Z = rng.random((900, 300)) * (rng.random((900, 300)) < 0.05) + np.eye(300)[np.arange(900) % 300]
+    Z /= Z.sum(axis=1, keepdims=True)
+    gram, own = np.zeros((700, 700)), np.sort(rng.permutation(700)[:300])
+    gram[np.ix_(own, own)] = Z.T @ Z
+    among_all, alone = (graph_spectrum(matrix, 5, drop_first=True) for matrix in (gram, Z.T @ Z))
+    np.testing.assert_array_equal(among_all.basis[own], alone.basis)
+    np.testing.assert_array_equal(among_all.singular_values, alone.singular_values)
+    assert not np.delete(among_all.basis, own, axis=0).any()
+    values = np.linalg.svd(Z / np.sqrt(Z.sum(axis=0)), compute_uv=False)
+    np.testing.assert_allclose(among_all.singular_values, values[1:7], atol=1e-6)
+
+
+def test_a_graph_among_fewer_landmarks_than_vectors_is_filled_with_zeros(rng):
+    gram = np.zeros((40, 40))
+    gram[:3, :3] = 0.1 + np.eye(3)
+    found = graph_spectrum(gram, 6)
+    assert found.basis.shape == (40, 6)
+    assert found.singular_values.shape == (7,)
+    assert not found.basis[3:].any()
+    assert not found.basis[:, 3:].any()
+    assert not found.singular_values[3:].any()

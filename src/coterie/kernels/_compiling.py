@@ -9,6 +9,9 @@ from typing import Any
 
 from numba import njit
 
+# Sums may be reordered for speed, but NaN and infinity keep their meaning.
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+
 _said = False
 
 

@@ -13,11 +13,18 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.kernels import LANES
-from coterie.kernels._compiling import compiled
-from coterie.kernels._vectors import WORD_BITS, add_rows, add_square_gaps, count_bits, first_bit, within
-
-# Sums may be reordered for speed, but NaN and infinity keep their meaning.
-FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+from coterie.kernels._compiling import FASTMATH, compiled
+from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found in this module
+    add_floats,
+    add_groups,
+    add_sums,
+    add_votes,
+    assign,
+    assign_from,
+    distance_to_group,
+    other_votes,
+)
+from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within
 
 
 @compiled(fastmath=FASTMATH)
@@ -71,7 +78,6 @@ def impute_distances(distances, likeness, total):
 
 
 SQUARE = 32
-ROUNDING = 1e-5  # of products of float32, as a share of squared lengths
 INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
 BISECTIONS = 60
 TINY = 1e-30
@@ -472,10 +478,7 @@ def guide(indices, weights, bounds, embedding, anchors, guided):
                 guided[i, s] = weights[i, s] * max(affinity, zero)
                 total += guided[i, s]
             for s in range(bounds[g], bounds[g + 1]):
-                if total > 0:
-                    guided[i, s] /= total
-                else:
-                    guided[i, s] = weights[i, s]
+                guided[i, s] = guided[i, s] / total if total > 0 else weights[i, s]
 
 
 @compiled(fastmath=FASTMATH)
@@ -489,109 +492,3 @@ def unit_rows(embedding):
             length = np.sqrt(square)
             for c in range(embedding.shape[1]):
                 embedding[i, c] /= length
-
-
-@compiled(fastmath=FASTMATH)
-def assign(embedding, columns, k, labels, nearest, second):
-    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
-
-    ``columns`` are the k centroids as columns, padded with columns of zeros: see :func:`project`.
-    """
-    width = columns.shape[1]
-    squares = np.empty(width, dtype=columns.dtype)
-    for i in range(embedding.shape[0]):
-        squares[:] = 0
-        for column in range(0, width, LANES):
-            add_square_gaps(embedding[i], columns, column, squares)
-        best, runner_up, label = np.inf, np.inf, 0
-        for c in range(k):
-            value = squares[c]
-            if value < best:
-                best, runner_up, label = value, best, c
-            elif value < runner_up:
-                runner_up = value
-        labels[i] = label
-        nearest[i] = best
-        second[i] = runner_up
-
-
-@compiled(fastmath=FASTMATH)
-def assign_from(products, rows, centroids, norms, labels, nearest, second):
-    """Do what :func:`assign` does, given the rows' products with the centroids, and the centroids' squared lengths.
-
-    Products tell which centroids may be the two nearest ones; the distances to those are then summed up one by one. So
-    a row's result does not depend on how its products were rounded.
-    """
-    longest = norms.max()
-    for i in range(rows.shape[0]):
-        length = 0.0
-        for t in range(rows.shape[1]):
-            length += rows[i, t] * rows[i, t]
-        best, runner_up = np.inf, np.inf
-        for c in range(norms.shape[0]):
-            products[i, c] = norms[c] - 2 * products[i, c]
-            value = products[i, c]
-            if value < best:
-                best, runner_up = value, best
-            elif value < runner_up:
-                runner_up = value
-        bound = runner_up + ROUNDING * (length + longest)
-        best, runner_up, label = np.inf, np.inf, 0
-        for c in range(norms.shape[0]):
-            if products[i, c] <= bound:
-                value = 0.0
-                for t in range(rows.shape[1]):
-                    gap = rows[i, t] - centroids[c, t]
-                    value += gap * gap
-                if value < best:
-                    best, runner_up, label = value, best, c
-                elif value < runner_up:
-                    runner_up = value
-        labels[i], nearest[i], second[i] = label, best, runner_up
-
-
-@compiled()
-def add_groups(rows, labels, sums, counts):
-    """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
-    for i in range(rows.shape[0]):
-        counts[labels[i]] += 1
-        for c in range(rows.shape[1]):
-            sums[labels[i], c] += rows[i, c]
-
-
-@compiled(fastmath=FASTMATH)
-def distance_to_group(rows, labels, means, distances):
-    """Write each row's squared distance to its own group's mean to ``distances``."""
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for c in range(rows.shape[1]):
-            gap = rows[i, c] - means[labels[i], c]
-            total += gap * gap
-        distances[i] = total
-
-
-# A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Nothing here may be reordered.
-UNIT = 2.0**24
-REST_BITS = 52
-REST = 2.0**REST_BITS
-REST_MASK = 2**REST_BITS - 1
-
-
-@compiled()
-def add_floats(values, units, rest):
-    """Add floats to exact sums."""
-    for i in range(values.shape[0]):
-        scaled = values[i] * UNIT
-        whole = np.floor(scaled)
-        more = rest[i] + np.int64(np.rint((scaled - whole) * REST))
-        units[i] += np.int64(whole) + (more >> REST_BITS)
-        rest[i] = more & REST_MASK
-
-
-@compiled()
-def add_sums(more_units, more_rest, units, rest):
-    """Add exact sums to others."""
-    for i in range(units.shape[0]):
-        more = rest[i] + more_rest[i]
-        units[i] += more_units[i] + (more >> REST_BITS)
-        rest[i] = more & REST_MASK

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import ALONE, LANES, _lapack, _plain
+from coterie.kernels import LANES, _lapack, _plain
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
 BATCHED = False
@@ -459,17 +459,10 @@ def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_
 
     Shares sum to one, or to less where a row is alone at some of its landmarks.
     """
-    n, q = indices.shape
-    values, columns = weights.ravel().astype(np.float64), indices.ravel().astype(np.int64)
-    graph = sparse.csr_array((values, columns, np.arange(0, n * q + 1, q)), shape=(n, int(indices.max()) + 1))
-    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_labels))
-    at_landmarks = (graph.T @ members).toarray()  # (p, k)
-    totals = at_landmarks.sum(axis=1)[indices]  # (n, q)
-    others = totals - weights  # (n, q)
-    shares = np.divide(weights, others, out=np.zeros((n, q)), where=others > ALONE * totals)  # (n, q)
-    own = np.ascontiguousarray(indices), shares.astype(weights.dtype)
-    votes = embed(*own, np.array([0, q]), at_landmarks.astype(weights.dtype)[None], None)  # (n, k)
-    votes[np.arange(n), labels] -= np.sum(shares * weights, axis=1)
+    at_landmarks = np.zeros((int(indices.max()) + 1, n_labels))  # (p, k)
+    compiled_loops().add_votes(indices, weights, labels, at_landmarks)
+    votes = np.zeros((len(indices), n_labels))  # (n, k)
+    compiled_loops().other_votes(indices, weights, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
     return votes
 
 

@@ -44,6 +44,9 @@ SEPARATE = 0.99
 # First rounds whose clusters are this much alike (adjusted Rand index) leave no doubt.
 ALIKE = 0.8
 
+# Clusters this much like those of the look before (adjusted Rand index) would be changed no further than by chance.
+SETTLED = 0.98
+
 # Rows that k-means runs on, and its starts besides that of cluster-QR.
 CUT_ROWS = 5000
 CUT_STARTS = 3
@@ -197,7 +200,13 @@ class Looks:
             return True
         if number > 1:
             self.look(number, view)
-        return are_worth_more(self.first.name, [own.agreement for own in self.found])
+        return are_worth_more(self.first.name, [own.agreement for own in self.found]) and not self.have_settled()
+
+    def have_settled(self) -> bool:
+        """Whether clusters are those of the look before; small ones among large ones ("islands") show late."""
+        if self.first.name == "islands" or len(self.found) < 2:
+            return False
+        return partition_agreement(self.found[-2].labels, self.found[-1].labels) > SETTLED
 
     def look(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""

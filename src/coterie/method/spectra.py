@@ -33,17 +33,21 @@ RANK_TOLERANCE = 1e-10
 NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
 
 # Up to this many columns all directions of the stacked bases are found, and not only those that are used.
-ALL_UP_TO, MORE_VALUES = 500, 10
+ALL_UP_TO, MORE_VALUES = 200, 10
 
 # From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
 # reduction.
-ITERATE_FROM = 400
+ITERATE_FROM = 250
 VECTORS_PER_PAIR = 20
 # Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, and again after STEPS_GROWTH times as many.
-# After MOST_STEPS a full reduction would be as fast. PROBE_STEPS more search for what it missed: they show a missing
-# eigenvalue that exceeds the last one that is wanted by .02.
-STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS = 2.5, 1.4, 300
+# After MOST_STEPS, or one for every STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more search
+# for what it missed: they show a missing eigenvalue that exceeds the last one that is wanted by .02.
+STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS, STEP_SIZE = 2.5, 1.25, 300, 3.3
 PROBE_STEPS = 25
+# Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
+REDUCE_UP_TO = 1000
+# Landmarks without neighbours are left out of the eigenproblem where no more than this share of them has any.
+MOST_OCCUPIED = 0.9
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
@@ -103,7 +107,14 @@ def graph_spectrum(
     of the iteration, and ``goal`` the one that it ends at: vectors need not be more precise than the weights they
     multiply.
     """
-    xp = array_namespace(gram)
+    xp, kernels = array_namespace(gram), kernels_of(gram)
+    if not kernels.BATCHED:
+        own = np.flatnonzero(gram.diagonal())  # (o,) landmarks that are neighbours of any row
+        if 0 < len(own) <= MOST_OCCUPIED * len(gram):
+            near = None if start is None else start[own]
+            options: dict[str, Any] = {"drop_first": drop_first, "precision": precision, "goal": goal}
+            part = graph_spectrum(gram[np.ix_(own, own)], n_components, start=near, **options)
+            return spread(part, own, len(gram))
     degrees = xp.sum(gram, axis=-1)  # (p,)
     must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
@@ -114,7 +125,7 @@ def graph_spectrum(
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
     if gram.shape[-1] < ITERATE_FROM:
         precision = "float64"  # all of it takes no time
-    laplacian = kernels_of(gram).normalised_gram(gram, roots, constant, precision)  # (p, p)
+    laplacian = kernels.normalised_gram(gram, roots, constant, precision)  # (p, p)
     found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
@@ -125,6 +136,20 @@ def graph_spectrum(
     total = xp.sum(degrees, axis=-1)  # the number of rows
     constant = xp.where(total > 0, total, np.inf) ** -0.5
     return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, constant, found.block)
+
+
+def spread(found: Spectrum, own: np.ndarray, n_landmarks: int) -> Spectrum:
+    """Return the spectrum of a graph among all landmarks, given that among its ``own`` ones."""
+    r = found.basis.shape[1]
+    basis = np.zeros((n_landmarks, r))
+    basis[own] = found.basis
+    values = np.zeros(min(r + 1, n_landmarks))
+    values[: len(found.singular_values)] = found.singular_values
+    start = None
+    if found.start is not None:
+        start = np.zeros((n_landmarks, found.start.shape[1]), dtype=found.start.dtype)
+        start[own] = found.start
+    return replace(found, basis=basis, singular_values=values, start=start)
 
 
 def with_constant(spectrum: Spectrum) -> Spectrum:
@@ -219,15 +244,18 @@ def top_eigenpairs(
     The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
     """
     size, kernels = matrix.shape[-1], kernels_of(matrix)
-    if size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size:
+    iterate = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
+    if iterate:
         found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
-        found = found or filtered_subspace(
-            matrix, count, start, RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
-        )
+        if found is None and (kernels.BATCHED or size > REDUCE_UP_TO):
+            tolerance = RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
+            found = filtered_subspace(matrix, count, start, tolerance)
         if found is not None:
             return found
     values, vectors = kernels.largest_eigenpairs(matrix, count)
-    return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"))
+    # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
+    block = vectors if iterate and size <= REDUCE_UP_TO and not kernels.BATCHED else None
+    return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
 def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
@@ -237,7 +265,7 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     components.
     """
     size, kernels = len(matrix), kernels_of(matrix)
-    most, done, tolerance = min(MOST_STEPS, size - 1), 0, RESIDUAL[matrix.dtype.itemsize]
+    most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[matrix.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=matrix.dtype)
     basis[0] = random_direction(matrix)
     diagonal, beside = np.zeros((2, most))
@@ -245,13 +273,31 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
         before, done = done, min(int(max(STEPS_PER_PAIR * count, STEPS_GROWTH * done)), most)
         if kernels.extend_krylov(matrix, basis, diagonal, beside, before, done) <= done:
             return None
-        top = {"select": "i", "select_range": (done - count, done - 1), "lapack_driver": "stemr"}
-        values, turn = eigh_tridiagonal(diagonal[:done], beside[: done - 1], **top)  # (m,), (steps, m), ascending
-        if np.abs(beside[done - 1] * turn[-1]).max() < tolerance:
+        step = diagonal[:done], beside[: done - 1], abs(beside[done - 1])
+        if ritz_pairs(*step, done - count, done - count).residual > tolerance:  # most often the last one to converge
+            continue
+        found = ritz_pairs(*step, done - count, done - 1)
+        if found.residual <= tolerance:
+            values, turn = found.values, found.turn
             vectors = basis[:done].T @ turn[:, ::-1].astype(matrix.dtype)  # (p, m)
             missed = largest_beside(matrix, vectors) > values[0] + tolerance
             return None if missed else Eigenpairs(values[::-1], vectors.astype(np.float64))
     return None
+
+
+@dataclass(frozen=True)
+class RitzPairs:
+    """Some eigenpairs of a tridiagonal matrix, ascending, and how far the last step is from the end."""
+
+    values: np.ndarray  # (m,)
+    turn: np.ndarray  # (steps, m)
+    residual: float  # the largest norm of M v - lambda v
+
+
+def ritz_pairs(diagonal: np.ndarray, beside: np.ndarray, left: float, first: int, last: int) -> RitzPairs:
+    """Return eigenpairs ``first`` to ``last`` after some steps of Lanczos' method; ``left`` is what these left."""
+    values, turn = eigh_tridiagonal(diagonal, beside, select="i", select_range=(first, last), lapack_driver="stemr")
+    return RitzPairs(values, turn, float(left * np.abs(turn[-1]).max()))
 
 
 def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:

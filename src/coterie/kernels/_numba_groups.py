@@ -1,0 +1,141 @@
+"""The CPU's work on groups of rows, in numba: nearest centroids, sums, and the labels that neighbours have.
+
+As in :mod:`coterie.kernels._numba`, every function works on one block of rows, in one thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie.kernels import ALONE, LANES
+from coterie.kernels._compiling import FASTMATH, compiled
+from coterie.kernels._vectors import add_square_gaps
+
+ROUNDING = 1e-5  # of products of float32, as a share of squared lengths
+
+
+@compiled(fastmath=FASTMATH)
+def assign(embedding, columns, k, labels, nearest, second):
+    """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
+
+    ``columns`` are the k centroids as columns, padded with columns of zeros as the tables of ``_numba.project`` are.
+    """
+    width = columns.shape[1]
+    squares = np.empty(width, dtype=columns.dtype)
+    for i in range(embedding.shape[0]):
+        squares[:] = 0
+        for column in range(0, width, LANES):
+            add_square_gaps(embedding[i], columns, column, squares)
+        best, runner_up, label = np.inf, np.inf, 0
+        for c in range(k):
+            value = squares[c]
+            if value < best:
+                best, runner_up, label = value, best, c
+            elif value < runner_up:
+                runner_up = value
+        labels[i] = label
+        nearest[i] = best
+        second[i] = runner_up
+
+
+@compiled(fastmath=FASTMATH)
+def assign_from(products, rows, centroids, norms, labels, nearest, second):
+    """Do what :func:`assign` does, given the rows' products with the centroids, and the centroids' squared lengths.
+
+    Products tell which centroids may be the two nearest ones; the distances to those are then summed up one by one. So
+    a row's result does not depend on how its products were rounded.
+    """
+    longest = norms.max()
+    for i in range(rows.shape[0]):
+        length = 0.0
+        for t in range(rows.shape[1]):
+            length += rows[i, t] * rows[i, t]
+        best, runner_up = np.inf, np.inf
+        for c in range(norms.shape[0]):
+            products[i, c] = norms[c] - 2 * products[i, c]
+            value = products[i, c]
+            if value < best:
+                best, runner_up = value, best
+            elif value < runner_up:
+                runner_up = value
+        bound = runner_up + ROUNDING * (length + longest)
+        best, runner_up, label = np.inf, np.inf, 0
+        for c in range(norms.shape[0]):
+            if products[i, c] <= bound:
+                value = 0.0
+                for t in range(rows.shape[1]):
+                    gap = rows[i, t] - centroids[c, t]
+                    value += gap * gap
+                if value < best:
+                    best, runner_up, label = value, best, c
+                elif value < runner_up:
+                    runner_up = value
+        labels[i], nearest[i], second[i] = label, best, runner_up
+
+
+@compiled()
+def add_votes(indices, weights, labels, votes):
+    """Add every row's weights to its landmarks' ``votes`` (p x labels) for its label."""
+    for i in range(indices.shape[0]):
+        for s in range(indices.shape[1]):
+            votes[indices[i, s], labels[i]] += weights[i, s]
+
+
+@compiled()
+def other_votes(indices, weights, labels, at_landmarks, totals, votes):
+    """Add the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k)."""
+    for i in range(indices.shape[0]):
+        for s in range(indices.shape[1]):
+            landmark, own = indices[i, s], np.float64(weights[i, s])
+            others = totals[landmark] - own
+            if others > ALONE * totals[landmark]:
+                for label in range(votes.shape[1]):
+                    votes[i, label] += own / others * at_landmarks[landmark, label]
+                votes[i, labels[i]] -= own / others * own
+
+
+@compiled()
+def add_groups(rows, labels, sums, counts):
+    """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
+    for i in range(rows.shape[0]):
+        counts[labels[i]] += 1
+        for c in range(rows.shape[1]):
+            sums[labels[i], c] += rows[i, c]
+
+
+@compiled(fastmath=FASTMATH)
+def distance_to_group(rows, labels, means, distances):
+    """Write each row's squared distance to its own group's mean to ``distances``."""
+    for i in range(rows.shape[0]):
+        total = 0.0
+        for c in range(rows.shape[1]):
+            gap = rows[i, c] - means[labels[i], c]
+            total += gap * gap
+        distances[i] = total
+
+
+# A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Nothing here may be reordered.
+UNIT = 2.0**24
+REST_BITS = 52
+REST = 2.0**REST_BITS
+REST_MASK = 2**REST_BITS - 1
+
+
+@compiled()
+def add_floats(values, units, rest):
+    """Add floats to exact sums."""
+    for i in range(values.shape[0]):
+        scaled = values[i] * UNIT
+        whole = np.floor(scaled)
+        more = rest[i] + np.int64(np.rint((scaled - whole) * REST))
+        units[i] += np.int64(whole) + (more >> REST_BITS)
+        rest[i] = more & REST_MASK
+
+
+@compiled()
+def add_sums(more_units, more_rest, units, rest):
+    """Add exact sums to others."""
+    for i in range(units.shape[0]):
+        more = rest[i] + more_rest[i]
+        units[i] += more_units[i] + (more >> REST_BITS)
+        rest[i] = more & REST_MASK
