@@ -16,7 +16,7 @@ import numpy as np
 from coterie.arrays import array_namespace, to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
 from coterie.method import candidates
-from coterie.method.agreement import may_have_islands
+from coterie.method.agreement import are_more_than_words
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
 from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
@@ -46,7 +46,7 @@ from coterie.views import Shape, Views
 # views share are tried. They are taken if their clusters replicate better by CLEARLY_STEADIER, and if what views
 # disagree on falls to LESS_DISAGREEMENT of it: in fewer columns clusters replicate better in any case.
 STEADY = 0.9
-PREDICTED = 0.75
+PREDICTED = 0.65
 CLEARLY_STEADIER = 0.05
 LESS_DISAGREEMENT = 0.9
 
@@ -285,7 +285,7 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not may_have_islands(graphs.graph_map.preparations):  # nor commute times, which keep them apart as well
+    if not are_more_than_words(graphs.graph_map.preparations):  # nor commute times, which keep them apart as well
         rounds = {"diffusion": rounds["diffusion"]}
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coterie.arrays import to_host
+from coterie.method.agreement import are_more_than_words
 from coterie.method.distances import LandmarkRows
 from coterie.method.graphs import (
     LOCAL,
@@ -101,7 +102,12 @@ def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, p
 def share_directions(
     sample: PreparedSample, settings: Settings, rng: np.random.Generator, progress: Progress
 ) -> PreparedSample | None:
-    """Reduce the views to the directions that they share; None where there are none beyond chance."""
+    """Reduce the views to the directions that they share; None where there are none beyond chance, or all is text.
+
+    Words that a few texts alone have in common are directions that all views share.
+    """
+    if not are_more_than_words(sample.preparations):
+        return None
     with progress.stage("preparation"):
         blocks = sample.views.read(slice(None))
         found = shared_preparations(blocks, sample.preparations, settings.most_clusters, rng)

@@ -104,7 +104,7 @@ def predicted_labels(
     return found
 
 
-def may_have_islands(preparations: Sequence[Preparation]) -> bool:
+def are_more_than_words(preparations: Sequence[Preparation]) -> bool:
     """Whether some view is more than words or links.
 
     Texts with rare words in common, such as two versions of one, lie apart from all others in every view of words:

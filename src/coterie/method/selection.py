@@ -25,7 +25,7 @@ import numpy as np
 
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
-from coterie.method.agreement import group_by_view, may_have_islands, partition_agreement, weakest_cluster
+from coterie.method.agreement import are_more_than_words, group_by_view, partition_agreement, weakest_cluster
 from coterie.method.assignment import Partition, assign, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
@@ -190,7 +190,7 @@ def suggest_from_graphs(
     agreement[listed], stability[listed], separation[listed], islands[listed] = np.array(found).T
     same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
     scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
-    if may_have_islands(graph_map.preparations):
+    if are_more_than_words(graph_map.preparations):
         scores = prefer_islands(scores, islands)
     fading = consensus_gap(whole.rows[:, :, :k_max])
     return KSuggestion(k, scores, agreement, stability, separation, shared, gap, gaps, fading, len(views))
