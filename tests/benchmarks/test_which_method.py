@@ -119,3 +119,9 @@ def test_a_run_of_all_peers_is_one_line_and_some_are_not_all(tmp_path):
     assert set(line["slowest"]) == {"KASP", "AASC"}
     with pytest.raises(SystemExit, match=r"1 of 2 methods were measured\. took too long"):
         all_peers.check_whole(runner.Summary(measured=1, refused=["took too long"]), 2)
+
+
+def test_minutes_on_cores_that_others_used_say_so():
+    line = {"methods": 36, "cores": 2, "seconds": 600.0, "cpu_seconds": 540.0}
+    said = "on 2 cores that others used too, took 10.0 minutes (9.0 minutes of the processor)."
+    assert page.all_peers_sentence([{}, line]).endswith(said)
