@@ -156,7 +156,7 @@ def paper_table(records: Sequence[Record], measure: str) -> Table:
     header = ("method", *(DATA[data].title for data in columns))
     note = "" if measure == "seconds" or not whole else ", the paper's figure in brackets"
     caption = f"{measure}: mean ± deviation over seeds{note}"
-    return Table(caption, header, tuple(rows), notes_of(records, cells, measure))
+    return Table(caption, header, tuple(rows), (*notes_of(records, cells, measure), *empty_note(rows, len(columns))))
 
 
 def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
@@ -187,7 +187,20 @@ def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
         found = [mean_over(cells, method, names) for names in means.values()]
         rows.append((method, *shown, *("" if mean is None else f"{mean:.{digits}f}" for mean in found)))
     header = ("method", *(DATA[data].title for data in columns), *means)
-    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes_of(records, cells, measure))
+    notes = (*notes_of(records, cells, measure), *empty_note(rows, len(columns)))
+    return Table(f"{measure}: mean ± deviation over seeds", header, tuple(rows), notes)
+
+
+def empty_note(rows: Iterable[Sequence[str]], n_sets: int) -> tuple[str, ...]:
+    """Return what a cell with neither a figure nor a dash means, as none or one note.
+
+    Examples
+    --------
+    >>> empty_note([("a", "0.5", "-", "")], 2), empty_note([("a", "0.5", "", "")], 2)
+    ((), ('An empty cell: not measured yet, or a set without that view.',))
+    """
+    empty = any("" in row[1 : n_sets + 1] for row in rows)
+    return ("An empty cell: not measured yet, or a set without that view.",) if empty else ()
 
 
 def mean_over(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> float | None:

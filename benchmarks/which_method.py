@@ -141,20 +141,15 @@ def overview(records: Sequence[Line], suites: Sequence[Line]) -> Table:
 def all_peers_sentence(lines: Sequence[Line]) -> str:
     """Return how long all methods took on UCI's digits in one run, the last that was made.
 
-    Where the fits had less than half of the cores, that run's minutes are those of others; the processor's are not.
-
     Examples
     --------
     >>> all_peers_sentence([{"methods": 36, "cores": 2, "seconds": 330.0, "cpu_seconds": 540.0}])
     'All 36 methods, fitted once in one run on 2 cores, took 5.5 minutes (9.0 minutes of the processor).'
-    >>> all_peers_sentence([{"methods": 36, "cores": 2, "seconds": 3300.0, "cpu_seconds": 540.0}])
-    'All 36 methods, fitted once in one run on 2 cores that others used too, took 9.0 minutes of the processor.'
     """
     last = lines[-1]
     wall, busy = (f"{last[name] / 60:.1f} minutes" for name in ("seconds", "cpu_seconds"))
-    run = f"All {last['methods']} methods, fitted once in one run on {last['cores']} cores"
-    if last["seconds"] * last["cores"] > 2 * last["cpu_seconds"]:
-        return f"{run} that others used too, took {busy} of the processor."
+    shared = " that others used too" if last["seconds"] * last["cores"] > 2 * last["cpu_seconds"] else ""
+    run = f"All {last['methods']} methods, fitted once in one run on {last['cores']} cores{shared}"
     return f"{run}, took {wall} ({busy} of the processor)."
 
 

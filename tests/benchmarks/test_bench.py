@@ -47,6 +47,7 @@ from coterie.metrics import ari
 from coterie.peers.registry import METHODS, Method, make_estimator
 
 ROOT = Path(__file__).resolve().parents[2]
+EMPTY = "An empty cell: not measured yet, or a set without that view."
 SECRETS = (os.getcwd(), os.path.expanduser("~"), sys.prefix)
 
 
@@ -167,7 +168,7 @@ def test_figures_in_file_order_are_another_run_and_are_told_from_others():
     assert "order" not in stored.settings()  # as in the records from before rows were shuffled
     old = {"settings": stored.settings()}
     records = [record("a", "uci", **old), record("a", "usps", **old), record("a", "uci"), record("b", "uci", **old)]
-    assert leaderboard_table(records, "NMI").notes == ("Rows in file order, not shuffled: a (USPS); b.",)
+    assert leaderboard_table(records, "NMI").notes == ("Rows in file order, not shuffled: a (USPS); b.", EMPTY)
     assert leaderboard_table(records[2:3], "NMI").notes == ()
 
 
@@ -346,6 +347,8 @@ def test_the_paper_table_puts_ours_beside_the_papers():
         "| Coterie |  | 0.500 |",
         "",
         "Seeds: 1 for Coterie; 2 for the others.",
+        "",
+        EMPTY,
     ]
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from coterie import peers
+from coterie.peers.registry import METHODS
 
 page = pytest.importorskip("benchmarks.which_method", reason="needs the sources of the benchmarks")
+runner = pytest.importorskip("benchmarks.runner", reason="needs the sources of the benchmarks")
+all_peers = pytest.importorskip("benchmarks.scripts.all_peers", reason="needs the sources of the benchmarks")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "background" / "which_method.md"
 
 
@@ -100,3 +103,25 @@ DEFAULTS = [
     *(record(method, 0.5, note=published.notes[0]) for method, published in page.PUBLISHED.items()),
     *(record("FastMICE", 0.5, data=data) for data in page.PROTOTYPE),
 ]
+
+
+def test_the_run_of_all_peers_has_every_class_and_the_slow_ones_first():
+    runs = all_peers.peer_runs(rows=None)
+    assert {run.method.estimator for run in runs} == set(peers.__all__)
+    assert {run.method.name for run in runs[:2]} == {"LT-MSC", "RMSC"}
+
+
+def test_a_run_of_all_peers_is_one_line_and_some_are_not_all(tmp_path):
+    runs = [runner.Run(METHODS[name], "weak", 0, rows=100) for name in ("KASP", "AASC")]
+    line = all_peers.fit_all(runs, tmp_path / "fits.jsonl", progress=False)
+    assert line["methods"] == 2
+    assert 0 <= line["cpu_seconds"] < line["seconds"] * line["cores"]
+    assert set(line["slowest"]) == {"KASP", "AASC"}
+    with pytest.raises(SystemExit, match=r"1 of 2 methods were measured\. took too long"):
+        all_peers.check_whole(runner.Summary(measured=1, refused=["took too long"]), 2)
+
+
+def test_minutes_on_cores_that_others_used_say_so():
+    line = {"methods": 36, "cores": 2, "seconds": 600.0, "cpu_seconds": 540.0}
+    said = "on 2 cores that others used too, took 10.0 minutes (9.0 minutes of the processor)."
+    assert page.all_peers_sentence([{}, line]).endswith(said)
