@@ -75,7 +75,7 @@ def test_an_index_is_matched_with_the_ids_of_a_file(frames, by_index, tmp_path):
     assert model.row_ids_.tolist() == IDS.tolist()
     np.testing.assert_array_equal(by_index.predict(mixed), by_index.labels_)
     text[::-1].to_parquet(tmp_path / "text.parquet")
-    with pytest.raises(ValueError, match="The views have different indexes, and view 'more' has none to match its rows by"):
+    with pytest.raises(ValueError, match="different indexes, and view 'more' has none to match its rows by"):
         fit({"text": text, "back": tmp_path / "text.parquet", "more": np.ones((N, 2))})
     placed = fit({"text": tmp_path / "text.parquet", "more": text.to_numpy()[::-1]})
     again = fit({"text": text.to_numpy()[::-1], "more": text.to_numpy()[::-1]})
