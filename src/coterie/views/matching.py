@@ -235,6 +235,26 @@ def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
     return Views(tuple(aligned), np.asarray(order))
 
 
+def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
+    """Return values of the rows in the rows' order: those of a pandas Series whose index names the rows by its index.
+
+    An index that has nothing in common with the rows' ids is not about them, and the values are taken as they stand.
+    """
+    index = pandas_index(values)
+    if index is None or ids is None or is_default_index(index) or np.array_equal(np.asarray(index), ids):
+        return values
+    known = set(index.tolist())
+    found = np.array([row in known for row in ids.tolist()])  # (n,)
+    if not found.any():
+        return values
+    if not found.all() or not index.is_unique:
+        raise ValueError(
+            f"{label} has an index, with {found.sum()} of the {len(ids)} rows' ids in it. "
+            "It must have each of them once; pass an array if the values are in the rows' order."
+        )
+    return values.reindex(ids)
+
+
 def check_rows(views: Views) -> None:
     """Refuse rows that lack every view, as far as that is known before they are read."""
     if any(view.positions is None for view in views):
