@@ -215,10 +215,22 @@ def appended(index: Any, more: Any) -> Any:
 def check_unique(name: str, index: Any) -> None:
     """Refuse an index that names several rows alike."""
     if not index.is_unique:
+        again = index[index.duplicated()][0]
         raise ValueError(
-            f"View {name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
+            f"View {name!r} has repeated row ids ({in_python(again)!r} among them), so its "
             "rows cannot be matched with those of the other views. Make the index unique."
         )
+
+
+def in_python(value: Any) -> Any:
+    """Return an id as Python writes it: NumPy's own types name themselves.
+
+    Examples
+    --------
+    >>> in_python(np.str_("cell7")), in_python(np.int64(7)), in_python((1, "a"))
+    ('cell7', 7, (1, 'a'))
+    """
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
