@@ -56,8 +56,8 @@ LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this 
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
 RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float; whole numbers are exact
-# Below this share nobody is told: sums of equal numbers differ by as much.
-NOISE = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2e-15}
+# Values that differ by less than this share are one value that was rounded in several ways.
+NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 
 # Sparse rows are not centred, except where their mean is this many times as long as their deviations: squares of such
 # rows in float32 would leave nothing of the distances between them. Up to this many columns blocks become arrays.
@@ -347,11 +347,14 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
 
 def warn_of_lost_columns(name: str, rows: Table) -> None:
     """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
-    kind = str(precision_of(rows))
-    if not may_lose_columns(rows):
-        return
-    moments = column_moments(rows)
-    lost = (moments.std > NOISE.get(kind, 0.0) * moments.peak) & ~moments.varies()  # (d,) less is rounding alone
+    kind, (low, high) = str(precision_of(rows)), column_ends(rows)  # (d,), (d,)
+    peak = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        differs = high - low > NOISE.get(kind, 0.0) * peak
+        # A deviation is at least range / √2n: most tables need no look at theirs.
+        if not (differs & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
+            return
+    lost = differs & ~column_moments(rows).varies()  # (d,)
     if lost.any():
         remedy = "" if kind not in ("float16", "float32") else ", or store float64"
         warn_caller(
@@ -359,14 +362,6 @@ def warn_of_lost_columns(name: str, rows: Table) -> None:
             f"deviation that {kind} holds too few digits of it, and are left out. Subtract a constant "
             f"from them before they are stored{remedy}."
         )
-
-
-def may_lose_columns(rows: Table) -> bool:
-    """Whether some column varies so little that its deviation must be looked at: that is at least range / √2n."""
-    low, high = column_ends(rows)  # (d,), (d,)
-    peak = np.maximum(np.abs(low), np.abs(high))
-    with np.errstate(over="ignore"):
-        return bool(((low < high) & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any())
 
 
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
