@@ -20,6 +20,10 @@ class NoRowsError(FormatError):
     """A table has columns and no rows: nothing to fit, and nothing to predict."""
 
 
+class NoColumnError(FormatError):
+    """A table has no column of a name that was asked for."""
+
+
 def printable(text: str) -> str:
     r"""Return text on one line, whatever a file has in its names: what cannot be shown is written as its code.
 
