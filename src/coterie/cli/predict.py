@@ -203,12 +203,12 @@ def config_of_fit(model: Path) -> dict[str, Any]:
 def lacks_rows(view: str, header: bool | None = None) -> bool:
     """Whether a file has columns and no rows."""
     from coterie.formats import open_views
-    from coterie.formats.errors import NoRowsError
+    from coterie.formats.errors import FormatError, NoRowsError
 
     try:
         open_views([view], header=header)
-    except NoRowsError:
-        return True
+    except FormatError as error:  # a column of text, such as ids, is seen in rows alone
+        return isinstance(error, NoRowsError)
     return False
 
 
