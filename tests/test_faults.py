@@ -1,6 +1,7 @@
 """What goes wrong around a run: full disks, closed folders, signals, memory. All with processes of their own."""
 
 import errno
+import gzip
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+from scipy import sparse
 
 from coterie.formats import write_table
 
@@ -104,6 +107,38 @@ def test_full_disks(rows, small_disk):
         assert said == f"error: {folder / name}: Could not write the file: No space left on device"
         assert (folder / name).read_text() == "from before"
     assert files_in(folder) == sorted(outputs.values())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_hdf5_on_a_full_disk(rows, small_disk, kind, tmp_path):
+    """HDF5 crashes where a write fails, and again when the process ends."""
+    folder, source = small_disk("full", "size=200k"), rows
+    if kind == "sparse":
+        source = tmp_path / "thin.npz"
+        sparse.save_npz(source, sparse.random_array((N, 50), density=0.2, format="csr", rng=np.random.default_rng(0)))
+    (folder / "rows.h5").write_text("from before")
+    ((code, said),) = run_limited([["convert", source, folder / "rows.h5", "--quiet"]])
+    assert code == 2
+    assert said == f"error: {folder / 'rows.h5'}: Could not write the file: No space left on device"
+    assert files_in(folder) == ["rows.h5"]
+    assert (folder / "rows.h5").read_text() == "from before"
+
+
+def test_no_room_for_what_is_unpacked(rows, small_disk, tmp_path, monkeypatch):
+    """The remedy is not to write the file again."""
+    folder, table = small_disk("full", "size=100k"), np.load(rows)
+    np.savez_compressed(tmp_path / "rows.npz", x=table)
+    with gzip.open(tmp_path / "rows.csv.gz", "wt") as file:
+        np.savetxt(file, table[:5000], delimiter=",")
+    scipy.io.savemat(tmp_path / "rows.mat", {"x": table})
+    monkeypatch.setenv("TMPDIR", str(folder))
+    names = ("rows.npz", "rows.csv.gz", "rows.mat")
+    runs = [["convert", tmp_path / name, tmp_path / "out.npy", "--quiet"] for name in names]
+    for (code, said), name in zip(run_limited(runs), names, strict=True):
+        assert code == 2
+        assert f"{tmp_path / name}" in said
+        assert f"cannot be unpacked: {folder} has " in said
+        assert "Make room, or let TMPDIR name a folder on a larger disk." in " ".join(said.split())
 
 
 def test_folders_that_cannot_be_written(rows, small_disk, tmp_path):

@@ -76,6 +76,18 @@ def test_weights_are_repeated_rows(data):
     np.testing.assert_array_equal(plain.labels_, fit(data.views).labels_)
 
 
+def test_weights_with_an_index_are_those_of_the_rows_it_names(data):
+    import pandas as pd
+
+    repeats = pd.Series(np.random.default_rng(0).integers(1, 4, size=N), index=[f"row{i}" for i in range(N)])
+    frames = {name: pd.DataFrame(view, index=repeats.index) for name, view in data.views.items()}
+    expected = fit(frames, sample_weight=repeats.to_numpy())
+    for given in (repeats, repeats[::-1]):
+        np.testing.assert_array_equal(fit(frames, sample_weight=given).cluster_sizes_, expected.cluster_sizes_)
+    with pytest.raises(ValueError, match=f"sample_weight has an index, with {N - 1} of the {N} rows' ids in it"):
+        fit(frames, sample_weight=repeats[1:])
+
+
 @pytest.mark.parametrize("weights", [np.ones(5), np.zeros(N), np.full(N, 0.5), np.full(N, np.nan), ["a"] * N])
 def test_weights_that_are_no_counts(data, weights):
     with pytest.raises(ValueError, match="sample_weight"):

@@ -55,6 +55,13 @@ KINDS["batch"] = lambda frame: pa.RecordBatch.from_pandas(frame)
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_which_no_column_is_kept(path, rows, expected, kind):
+    found = BatchPredictor(path)(KINDS[kind](rows))
+    np.testing.assert_array_equal(np.asarray(found["label"]), expected["label"])
+    assert len(np.asarray(found["confidence"])) == N
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_of_every_kind(path, rows, expected, kind):
     predictor = BatchPredictor(path, keep=["id"], results=["label", "confidence", "novelty"])
     for start, stop in ((0, 250), (250, 600), (0, 0)):

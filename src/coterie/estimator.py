@@ -27,7 +27,7 @@ from coterie.placement import BlockPlan, as_given, explain_memory, place_views, 
 from coterie.progress import Progress
 from coterie.settings import check_parameters, check_weights, settle
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.views import Views, as_views, settled_groups
+from coterie.views import Views, as_views, in_row_order, settled_groups
 from coterie.views.columns import names_of
 
 if TYPE_CHECKING:
@@ -315,9 +315,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             a view lacks it; frames with different indexes are matched by index, Dask's by position.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
-            How many rows each row stands for, as whole numbers of at least 1. It is as if every row was there so many
-            times, in time too; the table is not copied. ``cluster_sizes_`` counts all of them, while ``labels_`` and
-            the like have one entry for each row of X.
+            How many rows each row stands for, as whole numbers of at least 1; a pandas Series is matched by its index
+            where rows have ids. It is as if every row was there so many times, in time too; the table is not copied.
+            ``cluster_sizes_`` counts all of them, while ``labels_`` and the like have one entry for each row of X.
 
         Returns
         -------
@@ -327,7 +327,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         check_parameters(owner, parameters)
         views = place_views(as_views(X, self.views, id_column=self.id_column), self.device)
         columns = table_columns(X, views, self.views)
-        repeats = check_weights(owner, sample_weight, views.n_rows)
+        weights = in_row_order("sample_weight", sample_weight, views.ids)
+        repeats = check_weights(owner, weights, views.n_rows)
         if repeats is not None:
             views = views.pick(np.repeat(np.arange(views.n_rows), repeats))
         settings = settle(owner, parameters, views)

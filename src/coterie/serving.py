@@ -321,5 +321,6 @@ def like_batch(batch: Any, keep: Sequence[str], found: Mapping[str, np.ndarray])
     if library == "polars":
         import polars
 
-        return batch.select(list(keep)).with_columns([polars.Series(name, values) for name, values in found.items()])
+        # Not by with_columns: a frame without columns has no rows.
+        return polars.DataFrame([*batch.select(list(keep)), *(polars.Series(*result) for result in found.items())])
     return batch[list(keep)].assign(**found)

@@ -52,6 +52,32 @@ def test_novelty_is_written(folder, model):
     assert "no room" in run("predict", "m.coterie", *FILES, "--labels", "new.npy", "--novelty", code=2).output
 
 
+@pytest.mark.filterwarnings("ignore:.*left out because they hold no numbers")
+def test_the_column_of_ids_is_that_of_the_fit_for_all_files_or_none(model, tmp_path, monkeypatch):
+    """One file without it must not let the others be read as if they had no ids: rows would be matched by position."""
+    monkeypatch.chdir(tmp_path)
+    new = {name: pd.DataFrame(view).add_prefix(name) for name, view in model[1].items()}
+    numbered = {name: frame.assign(key=np.arange(100) + 500) for name, frame in new.items()}
+    for name, frame in numbered.items():
+        frame.to_csv(f"{name}.csv", index=False)
+    run("fit", "pixels.csv", "hog.csv", "--id-column", "key", "-k", K, "--model", "m.coterie", "-q")
+    new["hog"].to_csv("new_hog.csv", index=False)
+    numbered["pixels"][::-1].to_csv("new_pixels.csv", index=False)
+    command = ("predict", "m.coterie", "new_pixels.csv", "new_hog.csv")
+    assert "new_hog.csv has no column 'key'" in run(*command, code=2).output
+    new["pixels"].to_csv("new_pixels.csv", index=False)
+    run(*command, "--labels", "by_position.csv")
+    numbered["hog"].to_csv("new_hog.csv", index=False)
+    numbered["pixels"][::-1].assign(note="x").to_csv("new_pixels.csv", index=False)
+    assert "column 'note' holds 'x' in line 2" in run(*command, code=2).output
+    run(*command, "--labels", "by_id.csv", "--numeric-only")
+    found = pd.read_csv("by_id.csv").set_index("key").sort_index()["label"]
+    assert found.tolist() == pd.read_csv("by_position.csv")["label"].tolist()
+    numbered["pixels"].assign(key="a")[:0].to_csv("new_pixels.csv", index=False)
+    numbered["hog"].assign(key="a").to_csv("new_hog.csv", index=False)
+    assert "new_pixels.csv has no rows. Leave the file out." in run(*command, code=2).output
+
+
 def test_nothing_is_overwritten_unless_told(folder):
     Path("new.csv").write_text("mine")
     assert "there already" in run("predict", "m.coterie", *FILES, "--labels", "new.csv", code=2).output

@@ -55,6 +55,21 @@ def test_columns_with_names_stay_beside_texts(toy):
     assert ">What sets cluster 0 apart<" not in render(describe(model, data.views, texts=["x"] * 400))
 
 
+def test_values_with_an_index_are_those_of_the_rows_it_names(toy):
+    _, data = toy
+    ids = [f"row{i}" for i in range(400)]
+    frames = {name: pd.DataFrame(view, index=ids) for name, view in data.views.items()}
+    model = GuidedCoTraining(4, random_state=0).fit(frames)
+    given = pd.DataFrame({"group": data.target, "text": ids}, index=ids)[::-1]
+    found = describe(model, frames, target=given["group"], columns=given[["group"]], texts=given["text"])
+    assert found["truth"]["accuracy"] == 1
+    assert all(line["text"] == line["id"] for cluster in found["clusters"] for line in cluster["central"])
+    assert describe(model, frames, target=given["group"].to_numpy())["truth"]["accuracy"] < 1
+    assert describe(model, frames, target=given["group"][::-1].set_axis(range(7, 407)))["truth"]["accuracy"] == 1
+    with pytest.raises(ValueError, match=r"'target' parameter of describe has an index, with 399 of the 400 rows' ids"):
+        describe(model, frames, target=given["group"].rename({"row3": "row 3"}))
+
+
 def test_names_of_columns_that_say_nothing():
     assert not has_meaning([f"t{i}" for i in range(300)])
     assert not has_meaning([str(i) for i in range(300)])

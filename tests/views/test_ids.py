@@ -65,6 +65,23 @@ def test_frames_and_files_are_matched_with_each_other(frames, by_index, tmp_path
     assert fit(numbered, id_column="id").row_ids_.tolist() == list(range(N))
 
 
+def test_an_index_is_matched_with_the_ids_of_a_file(frames, by_index, tmp_path):
+    """Whoever has ids is matched by them; rows without any stay in place as long as the others' ids are the same."""
+    text, image = (frame.set_index("id") for frame in frames.values())
+    image.to_parquet(tmp_path / "image.parquet")
+    mixed = {"text": text, "image": tmp_path / "image.parquet"}
+    model = fit(mixed)
+    np.testing.assert_array_equal(model.labels_, by_index.labels_)
+    assert model.row_ids_.tolist() == IDS.tolist()
+    np.testing.assert_array_equal(by_index.predict(mixed), by_index.labels_)
+    text[::-1].to_parquet(tmp_path / "text.parquet")
+    with pytest.raises(ValueError, match="different indexes, and view 'more' has none to match its rows by"):
+        fit({"text": text, "back": tmp_path / "text.parquet", "more": np.ones((N, 2))})
+    placed = fit({"text": tmp_path / "text.parquet", "more": text.to_numpy()[::-1]})
+    again = fit({"text": text.to_numpy()[::-1], "more": text.to_numpy()[::-1]})
+    np.testing.assert_array_equal(placed.labels_, again.labels_)
+
+
 def test_one_table_with_ids_and_views(frames, tmp_path):
     text = frames["text"]
     groups = {"left": "c[0]", "some": "c?"}

@@ -304,6 +304,11 @@ def test_ids_that_have_nothing_in_common_are_shown(data):
     b.index = [f"ROW-{i}" for i in range(120)]
     with pytest.raises(ValueError, match=r"nothing in common \('row\d+' in 'a' and 'ROW-\d+' in 'b'\)"):
         fit({"a": a, "b": b})
+    a.index = np.arange(120) + 7
+    with pytest.raises(ValueError, match=r"nothing in common \(7 in 'a' and 'ROW-\d+' in 'b'\)"):
+        fit({"a": a, "b": b})
+    with pytest.raises(ValueError, match=r"View 'a' has repeated row ids \(7 among them\)"):
+        fit({"a": a.set_axis(a.index.where(a.index != 8, 7)), "b": b})
 
 
 def test_lists_in_columns_are_columns(data):

@@ -67,6 +67,21 @@ def test_float32_far_from_zero():
         prepare(sparse.csr_array(np.full((50, 25_000), 1e5) + rng.standard_normal((50, 25_000))), scaling="block")
 
 
+@pytest.mark.parametrize("kind", ["float64", "int64"])
+def test_columns_that_double_precision_cannot_hold_are_named(kind):
+    """Whole numbers beyond 2^53, and fractions beside 1e14; a constant that was computed in several ways is not."""
+    rng = np.random.default_rng(0)
+    large = (2**55 + rng.integers(300, size=200)) if kind == "int64" else 1e14 + rng.standard_normal(200)
+    table = np.column_stack([rng.integers(9, size=(200, 2)), large]).astype(kind)
+    with pytest.warns(
+        UserWarning, match=rf"1 columns \(the first is column 2\).*{kind} holds too few digits"
+    ) as caught:
+        prepare(table)
+    assert str(caught[0].message).endswith("before they are stored.")
+    noise = np.where(rng.random(200) < 0.5, 0.1 + 0.2, 0.3)
+    prepare(np.column_stack([table[:, :2], noise]))
+
+
 def spread_units(rng):
     return rng.standard_normal((500, 30)) * 10 ** rng.uniform(-2, 2, size=30)
 

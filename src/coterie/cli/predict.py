@@ -6,7 +6,6 @@ import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,20 +148,34 @@ def open_new_rows(params: Mapping[str, Any]) -> tuple[GuidedCoTraining, dict[str
 def open_new_files(
     model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None, numeric_only: bool = False
 ) -> dict[str, FileTable]:
-    """Open new rows: with the column of ids that is named, or with that of the fit where the files have it.
+    """Open new rows: with the column of ids that is named, or with that of the fit where any of the files has it.
 
     Columns without numbers are left out where the fit left them out. Files that all lack rows, as on a day without any,
     are no files.
     """
-    from coterie.formats import FormatError
+    from coterie.formats.errors import NoColumnError
 
     config = config_of_fit(model)
     options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or config.get("numeric-only") is True}
     used = config.get("id-column")
     if isinstance(used, str) and id_column is None:
-        with suppress(FormatError):  # other files may have no such column: then they are read as they are
+        try:
             return open_unless_empty(views, used, options)
+        except NoColumnError:  # other files may have no such column: then they are read as they are
+            if any(has_ids(view, used, options) for view in views):
+                raise
     return open_unless_empty(views, id_column, options)
+
+
+def has_ids(view: str, id_column: str, options: dict[str, Any]) -> bool:
+    """Whether a file has a column of this name, whatever is in the others."""
+    from coterie.formats import open_views
+    from coterie.formats.errors import FormatError, NoColumnError
+
+    try:
+        return any(table.ids is not None for table in open_views([view], id_column=id_column, **options).values())
+    except FormatError as error:
+        return not isinstance(error, NoColumnError)
 
 
 def open_unless_empty(views: Sequence[str], id_column: str | None, options: dict[str, Any]) -> dict[str, FileTable]:
@@ -190,12 +203,12 @@ def config_of_fit(model: Path) -> dict[str, Any]:
 def lacks_rows(view: str, header: bool | None = None) -> bool:
     """Whether a file has columns and no rows."""
     from coterie.formats import open_views
-    from coterie.formats.errors import NoRowsError
+    from coterie.formats.errors import FormatError, NoRowsError
 
     try:
         open_views([view], header=header)
-    except NoRowsError:
-        return True
+    except FormatError as error:  # a column of text, such as ids, is seen in rows alone
+        return isinstance(error, NoRowsError)
     return False
 
 

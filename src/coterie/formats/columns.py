@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from coterie.formats.checks import listed
-from coterie.formats.errors import FormatError
+from coterie.formats.errors import FormatError, NoColumnError
 from coterie.validation import warn_caller
 
 ColumnChoice: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
@@ -40,7 +40,7 @@ def choose_columns(
         span: Sequence[int] | None = named_columns(choice, numbers) or as_range(choice, width, where)
         if span is None:
             there = listed(names) if names else f"it has no names, only numbers from 0 to {width - 1}"
-            raise FormatError(f"{where} has no column {choice!r} ({there}).")
+            raise NoColumnError(f"{where} has no column {choice!r} ({there}).")
         kept = [number for number in span if number not in hidden]
         if not kept:
             raise FormatError(f"{where}: {choice!r} holds the row ids and no values. Choose other columns.")

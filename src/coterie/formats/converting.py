@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -129,29 +129,77 @@ def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) ->
         sparse.save_npz(file, matrix)
 
 
+class KeptErrors:
+    """A file for HDF5, which crashes where a write fails: it never does, and `check` raises what was wrong."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._error: OSError | None = None
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def write(self, data: Any) -> int:
+        """Write bytes, unless an earlier write failed: the file will be removed."""
+        self._try(lambda: self._file.write(data))
+        return len(data)
+
+    def truncate(self, size: int) -> int:
+        """Make the file as long as this."""
+        self._try(lambda: self._file.truncate(size))
+        return size
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        self._try(self._file.flush)
+
+    def _try(self, action: Callable[[], Any]) -> None:
+        if self._error is None:
+            try:
+                action()
+            except OSError as error:
+                self._error = error
+
+    def check(self) -> None:
+        """Raise the first error."""
+        if self._error is not None:
+            raise self._error
+
+
 def write_tree(
     path: Path, views: Mapping[str, Any], ids: Any, target: Any, dense: bool, tell: Callable[[int], None]
 ) -> None:
     """Write an HDF5 file: an array for every view, a sparse one as AnnData has it."""
     h5py = package("h5py", "Writing HDF5")
-    # HDF5 opens the unfinished file by its name; ours holds the place, and the lock that HDF5 would ask for.
-    with written_whole(path) as file, h5py.File(file.name, "w", track_order=True, locking=False) as root:
-        for name, table in views.items():
-            if is_sparse(table) and not dense:
-                write_csr(root.create_group(name), table, tell)
-                continue
-            array = None
-            for start, block in row_blocks(table, dense=True):
-                if array is None:
-                    array = root.create_dataset(
-                        name, table.shape, block.dtype, chunks=(min(len(block), 4096), table.shape[1])
-                    )
-                array[start : start + len(block)] = block
-                tell(start + len(block))
-        for name, values in {"id": ids, "y": target}.items():
-            if values is not None:
-                values = np.asarray(values)
-                root[name] = values.astype(h5py.string_dtype()) if values.dtype.kind in "OU" else values
+    # HDF5 also reads what it writes, which the unfinished file is not open for.
+    with written_whole(path) as unfinished, open(unfinished.name, "r+b") as file:
+        out = KeptErrors(file)
+
+        def told(rows: int) -> None:
+            out.check()
+            tell(rows)
+
+        with h5py.File(out, "w", track_order=True) as root:
+            for name, table in views.items():
+                if is_sparse(table) and not dense:
+                    write_csr(root.create_group(name), table, told)
+                else:
+                    write_dense(root, name, table, told)
+            for name, values in {"id": ids, "y": target}.items():
+                if values is not None:
+                    values = np.asarray(values)
+                    root[name] = values.astype(h5py.string_dtype()) if values.dtype.kind in "OU" else values
+        out.flush()
+        out.check()
+
+
+def write_dense(root: Any, name: str, table: Any, tell: Callable[[int], None]) -> None:
+    """Write a table as an array."""
+    array = None
+    for start, block in row_blocks(table, dense=True):
+        if array is None:
+            chunks = (min(len(block), 4096), table.shape[1])
+            array = root.create_dataset(name, table.shape, block.dtype, chunks=chunks)
+        array[start : start + len(block)] = block
+        tell(start + len(block))
 
 
 def write_csr(group: Any, table: Any, tell: Callable[[int], None]) -> None:

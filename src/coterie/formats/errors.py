@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from coterie.lazy import import_extra
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FormatError(ValueError):
@@ -18,6 +23,10 @@ class FormatError(ValueError):
 
 class NoRowsError(FormatError):
     """A table has columns and no rows: nothing to fit, and nothing to predict."""
+
+
+class NoColumnError(FormatError):
+    """A table has no column of a name that was asked for."""
 
 
 def printable(text: str) -> str:
@@ -51,7 +60,16 @@ def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> I
         # Arrow says how many bytes a file asked for, which a damaged one does beyond all measure.
         if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
             raise
+        if isinstance(error, OSError) and error.errno in NO_SPACE:  # reading writes to temporary files alone
+            raise FormatError(f"{where} cannot be unpacked: {no_space()}") from error
         raise FormatError(f"{where} cannot be read: {one_line(error)}. {remedy}") from error
+
+
+def no_space() -> str:
+    """Return what to do where there is no room for a temporary file."""
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    return f"{folder} has {free:,} bytes left. Make room, or let TMPDIR name a folder on a larger disk."
 
 
 def one_line(error: BaseException) -> str:

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from coterie.formats import unpacking
-from coterie.formats.errors import FormatError, one_line
+from coterie.formats.errors import NO_SPACE, FormatError, no_space, one_line
 from coterie.machine import whole_memory
 
-REFUSED = 3  # the exit code of a child that has said what is wrong
+REFUSED, NO_ROOM = 3, 4  # exit codes of a child that has said what is wrong, and of one that could write no more
 INTERPRETER_BYTES = 2 << 30  # of address space: Python, NumPy and SciPy, and room to work
 USUAL_MEMORY = 8 << 30  # of a machine that does not say what it has
 COPIES = 3  # of its content that a library may hold at a time
@@ -63,6 +63,8 @@ def read_isolated(module: str, path: Path, limits: Limits | None = None) -> mmap
     with tempfile.TemporaryFile(prefix="coterie-") as content, tempfile.TemporaryFile() as said:
         code = run_module(module, path, limits, content, said)
         size = os.fstat(content.fileno()).st_size
+        if code == NO_ROOM:
+            raise FormatError(f"{path} cannot be unpacked: {no_space()}")
         if code or not size:
             raise FormatError(f"{path} cannot be read: {reason(code, last_line(said))}. {REMEDY}")
         unpacking.check_ratio(size, path.stat().st_size, path)
@@ -117,14 +119,17 @@ def run_child(write: Callable[[str, BinaryIO], None], arguments: list[str]) -> N
     """Write the content of a file to standard output, within a limit of memory; end the process where that fails."""
     path, memory = arguments[0], int(arguments[1])
     limit_memory(memory)
-    with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # what libraries print is no content
-        try:
-            write(path, out)
-        except MemoryError:
-            end_refusing(f"it needs more than {memory >> 20:,} MiB of memory, too much for a file of its size")
-        except Exception as error:  # a library may raise anything when it meets a broken file
-            end_refusing(one_line(error))
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no content
+    try:
+        write(path, out)
+        out.close()
+    except MemoryError:
+        end_refusing(f"it needs more than {memory >> 20:,} MiB of memory, too much for a file of its size")
+    except Exception as error:  # a library may raise anything when it meets a broken file
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            os._exit(NO_ROOM)  # nor is there any for a message
+        end_refusing(one_line(error))
 
 
 def limit_memory(size: int) -> None:

@@ -173,14 +173,15 @@ def describe(
 
 def check_given(model: Any, n_rows: int, target: Any, ids: Any, columns: Any, texts: Any, cluster_names: Any) -> Given:
     """Return what was passed beside the rows, checked."""
-    known = None if target is None else Classes(check_length("target", target, n_rows))
+    own = getattr(model, "row_ids_", None)
+    known = None if target is None else Classes(check_length("target", target, n_rows, own))
     if known is not None and not known.names:
         raise ValueError("The 'target' parameter of describe holds no label at all. Leave it out.")
     return Given(
-        RowNames(n_rows, getattr(model, "row_ids_", None) if ids is None else ids),
+        RowNames(n_rows, own if ids is None else ids),
         known,
-        check_columns_to_show(columns, n_rows),
-        None if texts is None else check_length("texts", texts, n_rows),
+        check_columns_to_show(columns, n_rows, own),
+        None if texts is None else check_length("texts", texts, n_rows, own),
         check_cluster_names(cluster_names, int(model.n_clusters_)),
     )
 
@@ -190,6 +191,6 @@ def open_album(model: Any, pictures: Any, given: Given, sample: Sample) -> Album
     if pictures is None:
         return None
     if not isinstance(pictures, str | os.PathLike):
-        pictures = check_length("pictures", pictures, len(given.names))
+        pictures = check_length("pictures", pictures, len(given.names), getattr(model, "row_ids_", None))
     names = [str(row) if given.names.ids is None else str(given.names.ids[row]) for row in sample.rows]
     return Album.open(picture_paths(pictures, names, sample.rows), model.n_jobs)

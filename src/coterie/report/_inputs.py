@@ -15,6 +15,7 @@ from coterie.arrays import to_host
 from coterie.report._colours import PALETTE
 from coterie.report._portraits import tidy
 from coterie.report._text import shown
+from coterie.views import in_row_order
 
 MOST_COLUMNS = 12
 MOST_LEVELS = 200  # of a column of names; rarer ones are pooled
@@ -90,8 +91,9 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def check_length(name: str, values: Any, n_rows: int) -> Any:
-    """Return values that can be looked up by row number, one per row of the fit."""
+def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = None) -> Any:
+    """Return values that can be looked up by row number, one per row of the fit, whose rows have these ids."""
+    values = in_row_order(f"The {name!r} parameter of describe", values, ids)
     if not isinstance(values, list | tuple):  # whose entries would be looked at one by one
         values = to_host(values)
     if not isinstance(values, np.ndarray):
@@ -112,7 +114,7 @@ def as_objects(values: Any) -> np.ndarray:
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def check_columns_to_show(columns: Any, n_rows: int) -> dict[str, Any]:
+def check_columns_to_show(columns: Any, n_rows: int, ids: np.ndarray | None = None) -> dict[str, Any]:
     """Return the columns that the map can be coloured by."""
     if columns is None:
         return {}
@@ -121,7 +123,7 @@ def check_columns_to_show(columns: Any, n_rows: int) -> dict[str, Any]:
         raise ValueError(
             f"The 'columns' parameter of describe must hold at most {MOST_COLUMNS} columns. Got {len(named)} instead."
         )
-    return {name: check_length(f"columns[{shown(name)}]", values, n_rows) for name, values in named.items()}
+    return {name: check_length(f"columns[{shown(name)}]", values, n_rows, ids) for name, values in named.items()}
 
 
 def describe_column(name: Any, values: Any, rows: np.ndarray) -> dict[str, Any]:

@@ -7,6 +7,7 @@ cannot be clustered, and ``preparation`` makes distances meaningful.
 
 from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
 from coterie.views.columns import match_columns, settled_groups
+from coterie.views.matching import in_row_order
 from coterie.views.preparation import (
     METRICS,
     SCALINGS,
@@ -41,6 +42,7 @@ __all__ = [
     "check_finite_rows",
     "check_overlap",
     "column_moments",
+    "in_row_order",
     "match_columns",
     "match_views",
     "prepare",

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
+from coterie.views.matching import in_python
 from coterie.views.preparation import Table
 from coterie.views.views import View, Views
 
@@ -80,7 +81,8 @@ def ids_in_words(views: Views, presence: np.ndarray, groups: np.ndarray) -> str:
     if (first & other).any():
         return ""
     pairs = ((views.ids[first][0], views.names[0]), (views.ids[other][0], views.names[int(apart.argmax())]))
-    return ": their ids have nothing in common (" + " and ".join(f"{own!r} in {name!r}" for own, name in pairs) + ")"
+    shown = " and ".join(f"{in_python(own)!r} in {name!r}" for own, name in pairs)
+    return f": their ids have nothing in common ({shown})"
 
 
 def check_any_view(present: Sequence[Any], rows: int | np.ndarray) -> None:

@@ -62,6 +62,8 @@ def align_views(views: list[View], tables: list[Any], order: Any = None) -> View
         return align_by_file_id(views)
     if any(isinstance(table, IdentifiedRows) for table in tables):
         return align_by_id(views, [getattr(table, "ids", None) for table in tables])
+    if any(is_file_table(view.data) for view in views):
+        return align_with_files(views, tables)
     return align_by_position(views, [pandas_index(table) for table in tables])
 
 
@@ -98,12 +100,7 @@ def align_by_position(views: list[View], ids: list[Any]) -> Views:
     """Check that the views have the same number of rows; frames with different indexes are matched by index."""
     known = [index for index in ids if index is not None]
     if any(not known[0].equals(index) for index in known[1:]):
-        if len(known) < len(views):
-            nameless = next(view.name for view, index in zip(views, ids, strict=True) if index is None)
-            raise ValueError(
-                f"The frames have different indexes, and view {nameless!r} has none to match its rows by. "
-                "Pass it as a frame with an index, or bring all views to the same order first."
-            )
+        check_all_named(views, ids)
         check_default_indexes(views, ids)
         return align_by_index(views, known)
     first = views[0]
@@ -123,6 +120,38 @@ def align_by_file_id(views: list[View]) -> Views:
 
     ids, positions = match_rows([view.data for view in views])
     return Views(tuple(replace(view, positions=rows) for view, rows in zip(views, positions, strict=True)), ids)
+
+
+def align_with_files(views: list[View], tables: list[Any]) -> Views:
+    """Match tables in memory with tables in files: by id where several have ids that differ, else by position."""
+    from coterie.formats.matching import comparable
+
+    ids = [own_ids(view, table) for view, table in zip(views, tables, strict=True)]
+    known = comparable([own for own in ids if own is not None])
+    if all(np.array_equal(own, known[0]) for own in known):
+        return align_by_position(views, [pandas_index(table) for table in tables])
+    check_all_named(views, ids)
+    return align_by_id(views, ids)
+
+
+def own_ids(view: View, table: Any) -> np.ndarray | None:
+    """Return the ids that a file or an index gives its rows; None where it only numbers them."""
+    from coterie.formats.matching import only_numbers
+
+    index = pandas_index(table)
+    if is_file_table(view.data):
+        return None if view.data.ids is None or only_numbers(view.data.ids) else view.data.ids
+    return None if index is None or is_default_index(index) else checked_ids(f"View {view.name!r}", np.asarray(index))
+
+
+def check_all_named(views: list[View], ids: list[Any]) -> None:
+    """Refuse rows that cannot be matched with others that have different ids."""
+    nameless = [view.name for view, own in zip(views, ids, strict=True) if own is None]
+    if nameless:
+        raise ValueError(
+            f"The views have different indexes, and view {nameless[0]!r} has none to match its rows by. "
+            "Pass it as a frame with an index, or bring all views to the same order first."
+        )
 
 
 def align_by_id(views: list[View], ids: list[np.ndarray | None]) -> Views:
@@ -186,10 +215,22 @@ def appended(index: Any, more: Any) -> Any:
 def check_unique(name: str, index: Any) -> None:
     """Refuse an index that names several rows alike."""
     if not index.is_unique:
+        again = index[index.duplicated()][0]
         raise ValueError(
-            f"View {name!r} has repeated row ids ({index[index.duplicated()][0]!r} among them), so its "
+            f"View {name!r} has repeated row ids ({in_python(again)!r} among them), so its "
             "rows cannot be matched with those of the other views. Make the index unique."
         )
+
+
+def in_python(value: Any) -> Any:
+    """Return an id as Python writes it: NumPy's own types name themselves.
+
+    Examples
+    --------
+    >>> in_python(np.str_("cell7")), in_python(np.int64(7)), in_python((1, "a"))
+    ('cell7', 7, (1, 'a'))
+    """
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
@@ -204,6 +245,26 @@ def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
         in_place = np.array_equal(np.asarray(found.positions), np.arange(view.data.shape[0]))
         aligned.append(replace(view, positions=None) if in_place else found)
     return Views(tuple(aligned), np.asarray(order))
+
+
+def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
+    """Return values of the rows in the rows' order: those of a pandas Series whose index names the rows by its index.
+
+    An index that has nothing in common with the rows' ids is not about them, and the values are taken as they stand.
+    """
+    index = pandas_index(values)
+    if index is None or ids is None or is_default_index(index) or np.array_equal(np.asarray(index), ids):
+        return values
+    known = set(index.tolist())
+    found = np.array([row in known for row in ids.tolist()])  # (n,)
+    if not found.any():
+        return values
+    if not found.all() or not index.is_unique:
+        raise ValueError(
+            f"{label} has an index, with {found.sum()} of the {len(ids)} rows' ids in it. "
+            "It must have each of them once; pass an array if the values are in the rows' order."
+        )
+    return values.reindex(ids)
 
 
 def check_rows(views: Views) -> None:

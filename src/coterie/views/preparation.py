@@ -56,6 +56,8 @@ LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this 
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
 RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+# Values that differ by less than this share are one value that was rounded in several ways.
+NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 
 # Sparse rows are not centred, except where their mean is this many times as long as their deviations: squares of such
 # rows in float32 would leave nothing of the distances between them. Up to this many columns blocks become arrays.
@@ -345,16 +347,20 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
 
 def warn_of_lost_columns(name: str, rows: Table) -> None:
     """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
-    digits = np.finfo(precision_of(rows)).eps / 2 if precision_of(rows) in ("float16", "float32") else 0.0
-    if not digits:
-        return
-    moments = column_moments(rows)
-    lost = (moments.std > digits * moments.peak) & ~moments.varies()  # (d,) less is rounding alone
+    kind, (low, high) = str(precision_of(rows)), column_ends(rows)  # (d,), (d,)
+    peak = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        differs = high - low > NOISE.get(kind, 0.0) * peak
+        # A deviation is at least range / √2n: most tables need no look at theirs.
+        if not (differs & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
+            return
+    lost = differs & ~column_moments(rows).varies()  # (d,)
     if lost.any():
+        remedy = "" if kind not in ("float16", "float32") else ", or store float64"
         warn_caller(
             f"View {name!r}: {lost.sum()} columns (the first is column {int(lost.argmax())}) are so large beside their "
-            f"deviation that {precision_of(rows)} holds too few digits of it, and are left out. Subtract a constant "
-            "from them before they are stored, or store float64."
+            f"deviation that {kind} holds too few digits of it, and are left out. Subtract a constant "
+            f"from them before they are stored{remedy}."
         )
 
 
