@@ -1,12 +1,14 @@
 """Spectra against LAPACK."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.linalg import eigh
 
 from coterie.kernels import cpu
 from coterie.method import spectra
-from coterie.method.spectra import consensus, graph_spectrum
+from coterie.method.spectra import consensus, graph_spectrum, joined_spectrum
 
 
 @pytest.mark.parametrize("drop_first", [False, True])
@@ -107,7 +109,8 @@ def test_landmarks_that_no_row_is_joined_to_change_nothing(rng):
     Z /= Z.sum(axis=1, keepdims=True)
     gram, own = np.zeros((700, 700)), np.sort(rng.permutation(700)[:300])
     gram[np.ix_(own, own)] = Z.T @ Z
-    among_all, alone = (graph_spectrum(matrix, 5, drop_first=True) for matrix in (gram, Z.T @ Z))
+    solve = partial(graph_spectrum, n_components=5, drop_first=True)
+    among_all, alone = joined_spectrum(gram[np.tril_indices(700)], None, solve), solve(Z.T @ Z)
     np.testing.assert_array_equal(among_all.basis[own], alone.basis)
     np.testing.assert_array_equal(among_all.singular_values, alone.singular_values)
     assert not np.delete(among_all.basis, own, axis=0).any()
@@ -118,7 +121,7 @@ def test_landmarks_that_no_row_is_joined_to_change_nothing(rng):
 def test_a_graph_among_fewer_landmarks_than_vectors_is_filled_with_zeros(rng):
     gram = np.zeros((40, 40))
     gram[:3, :3] = 0.1 + np.eye(3)
-    found = graph_spectrum(gram, 6)
+    found = joined_spectrum(gram[np.tril_indices(40)], None, partial(graph_spectrum, n_components=6))
     assert found.basis.shape == (40, 6)
     assert found.singular_values.shape == (7,)
     assert not found.basis[3:].any()

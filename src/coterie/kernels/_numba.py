@@ -335,15 +335,14 @@ def gram(indices, weights, total):
 
 
 @compiled()
-def fill_symmetric(triangle, whole):
-    """Write a lower triangle, stored row by row, to both halves of a matrix, in squares that stay in the cache."""
-    p = whole.shape[0]
-    for top in range(0, p, SQUARE):
+def fill_symmetric(triangle, own, whole):
+    """Write the rows and columns ``own`` of a lower triangle to both halves of a matrix, in squares for the cache."""
+    for top in range(0, len(own), SQUARE):
         for left in range(0, top + 1, SQUARE):
-            for i in range(top, min(top + SQUARE, p)):
-                start = i * (i + 1) // 2
+            for i in range(top, min(top + SQUARE, len(own))):
+                start = own[i] * (own[i] + 1) // 2
                 for j in range(left, min(left + SQUARE, i + 1)):
-                    whole[i, j] = whole[j, i] = triangle[start + j]
+                    whole[i, j] = whole[j, i] = triangle[start + own[j]]
 
 
 @compiled()

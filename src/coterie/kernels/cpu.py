@@ -257,12 +257,18 @@ def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
         )
 
 
-def finish_gram(total: np.ndarray) -> np.ndarray:
-    """Return the whole symmetric matrix of sums."""
-    p = triangle_side(len(total))
-    whole = np.empty((p, p))
-    compiled_loops().fill_symmetric(total, whole)
+def finish_gram(total: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
+    """Return the whole symmetric matrix of sums, or that of the landmarks ``own`` alone."""
+    own = np.arange(triangle_side(len(total))) if own is None else own
+    whole = np.empty((len(own), len(own)))
+    compiled_loops().fill_symmetric(total, own, whole)
     return whole  # (p, p)
+
+
+def joined_landmarks(total: np.ndarray) -> np.ndarray:
+    """Return the numbers of the landmarks that any row is joined to, ascending."""
+    numbers = np.arange(triangle_side(len(total)))
+    return np.flatnonzero(total[numbers * (numbers + 3) // 2])  # the diagonal
 
 
 def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool) -> np.ndarray:

@@ -19,7 +19,9 @@ from coterie.method.spectra import (
     Spectrum,
     consensus,
     graph_spectrum,
+    joined_spectrum,
     sum_grams,
+    sum_products,
     weighted_basis,
     with_constant,
 )
@@ -254,13 +256,13 @@ def solve_graphs(
         precision="float64" if batched else precision_of(kind),  # a GPU's time goes into launching
         goal=precision_of(kind),
     )
-    grams = sum_grams(rows, n_landmarks, bounds, kind)  # one (p, p) after the other
     if starts is None:
         starts = [None] * (len(bounds) - 1)
     if not batched:
-        jobs = zip(grams, starts, strict=True)
-        return tuple(in_order(lambda job: solve(job[0], start=job[1]), jobs, settings.n_threads))
-    found = solve(stack(list(grams)), start=None if starts[0] is None else stack(starts))
+        jobs = zip(sum_products(rows, n_landmarks, bounds, kind), starts, strict=True)  # one after the other
+        return tuple(in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads))
+    grams = list(sum_grams(rows, n_landmarks, bounds, kind))  # each (p, p)
+    found = solve(stack(grams), start=None if starts[0] is None else stack(starts))
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
-from coterie.kernels import kernels_of
+from coterie.kernels import cpu, kernels_of
 from coterie.rows import Rows
 from coterie.validation import must_be_finite
 
@@ -46,8 +46,6 @@ STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS, STEP_SIZE = 2.5, 1.25, 300, 3.3
 PROBE_STEPS = 25
 # Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
 REDUCE_UP_TO = 1000
-# Landmarks without neighbours are left out of the eigenproblem where no more than this share of them has any.
-MOST_OCCUPIED = 0.9
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
@@ -79,6 +77,11 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST
 
     ``like`` is any array of the rows' library and device.
     """
+    return map(kernels_of(like).finish_gram, sum_products(rows, n_landmarks, bounds, like))  # (p, p)
+
+
+def sum_products(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Iterator[np.ndarray]:
+    """Yield the sums that :func:`sum_grams` is made of, as the kernels add them up."""
     kernels = kernels_of(like)
     for start, stop in itertools.pairwise(bounds.tolist()):
         columns = slice(start, stop)
@@ -86,8 +89,21 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST
         def add(block: Block, total: tuple[np.ndarray], columns: slice = columns) -> None:
             kernels.gram(block.indices[:, columns], block.weights[:, columns], total[0])
 
-        (gram,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like),))
-        yield kernels.finish_gram(gram)  # (p, p)
+        (total,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like),))
+        yield total
+
+
+def joined_spectrum(total: np.ndarray, start: np.ndarray | None, solve: Callable[..., Spectrum]) -> Spectrum:
+    """Return a graph's spectrum, by ``solve`` among the landmarks that any row is joined to: many may lack its view.
+
+    ``total`` are sums in host memory, and ``start`` is that of a spectrum near this one.
+    """
+    own = cpu.joined_landmarks(total)  # (o,)
+    n_landmarks = cpu.triangle_side(len(total))
+    if len(own) in (0, n_landmarks):
+        return solve(cpu.finish_gram(total), start=start)
+    found = solve(cpu.finish_gram(total, own), start=None if start is None else start[own])
+    return spread(found, own, n_landmarks)
 
 
 def graph_spectrum(
@@ -108,13 +124,6 @@ def graph_spectrum(
     multiply.
     """
     xp, kernels = array_namespace(gram), kernels_of(gram)
-    if not kernels.BATCHED:
-        own = np.flatnonzero(gram.diagonal())  # (o,) landmarks that are neighbours of any row
-        if 0 < len(own) <= MOST_OCCUPIED * len(gram):
-            near = None if start is None else start[own]
-            options: dict[str, Any] = {"drop_first": drop_first, "precision": precision, "goal": goal}
-            part = graph_spectrum(gram[np.ix_(own, own)], n_components, start=near, **options)
-            return spread(part, own, len(gram))
     degrees = xp.sum(gram, axis=-1)  # (p,)
     must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
