@@ -209,6 +209,18 @@ def test_a_model_is_saved_and_reported_with_its_rows(tables, tmp_path):
 
 
 @pytest.mark.usefixtures("here")
+def test_frames_of_other_rows_are_refused_as_far_as_dask_knows(tables):
+    """Rows are matched by position: at the same place of these frames there are different ones."""
+    ids = [f"row{i:04d}" for i in range(len(tables[0]))]
+    first, second = (frame(table).set_axis(ids) for table in tables[:2])
+    views = {"a": dd.from_pandas(first[:-40], npartitions=2), "b": dd.from_pandas(second[40:], npartitions=3)}
+    with pytest.raises(ValueError, match=r"'b' has an index from 'row0040' to .*'a' goes from 'row0000' to .*position"):
+        as_views(views)
+    same = as_views({"a": views["a"], "b": dd.from_pandas(second[:-40], npartitions=3)})
+    assert same.n_rows == len(ids) - 40
+    assert as_views({name: table.reset_index(drop=True) for name, table in views.items()}).n_rows == len(ids) - 40
+
+
 def test_errors_say_where(tables):
     X = split(tables)
     with pytest.raises(ValueError, match="View 'view0' is a Dask collection, but view 'view1' is not"):

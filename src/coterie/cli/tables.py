@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coterie import GuidedCoTraining
     from coterie.formats import FileTable
     from coterie.method.assignment import Prediction
+    from coterie.views import View
 
 # What a file wants of some rows: its columns by name.
 ColumnsOf: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"
@@ -34,10 +35,14 @@ class OpenedViews:
     id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
 
     @property
-    def matched(self) -> dict[str, FileTable]:
+    def matched(self) -> dict[str, FileTable | MatchedTable]:
         """The views with all rows in one order; what a file lacks is NaN."""
-        places = self.positions
-        return {name: file if (rows := places[name]) is None else file.at(rows) for name, file in self.files.items()}
+        from coterie.views import View
+
+        return {
+            name: file if (rows := self.positions[name]) is None else MatchedTable(View(name, file, file.columns, rows))
+            for name, file in self.files.items()
+        }
 
     def order_of(self, name: str) -> Any:
         """Return the rows as one file has them, and then those that it lacks: their numbers, or all as a slice."""
@@ -52,6 +57,33 @@ class OpenedViews:
             name: {"where": file.where, "rows": file.shape[0], "columns": file.shape[1], "sparse": file.is_sparse}
             for name, file in self.files.items()
         }
+
+
+class MatchedTable:
+    """A view as a table: rows that lack it are NaN throughout, which a sparse table cannot say."""
+
+    ndim = 2
+
+    def __init__(self, view: View) -> None:
+        import numpy as np
+
+        lacks = bool((view.positions < 0).any()) if view.positions is not None else False
+        self._view = view
+        self.shape, self.columns = (view.n_rows, view.n_columns), view.columns
+        self.is_sparse = view.data.is_sparse and not lacks
+        self.dtype = np.promote_types(view.data.dtype, np.float32) if lacks else view.data.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        import numpy as np
+
+        block = self._view.read(rows)
+        data = block.data if self.is_sparse or not hasattr(block.data, "toarray") else block.data.toarray()
+        if block.present is None:
+            return data.astype(self.dtype, copy=False)
+        return np.where(block.present[:, None], data, np.nan).astype(self.dtype, copy=False)  # (b, d)
 
 
 def open_files(

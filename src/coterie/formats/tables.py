@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,24 +78,6 @@ class FileTable:
             raise FormatError(f"{self.where} has {len(self)} rows but {len(ids)} row ids. Write it again.")
         return ids
 
-    def at(self, rows: np.ndarray) -> FileTable:
-        """Return the table with its rows in another order, without reading it.
-
-        ``rows`` (n,) is where it has each of them, as `match_rows` says; -1 is a row that it lacks, NaN throughout. The
-        table has no ids then, and is not sparse if it lacks rows.
-        """
-        whole = bool((rows >= 0).all())
-        store = MatchedStore(
-            where=self.where,
-            shape=(len(rows), self.shape[1]),
-            dtype=self.dtype if whole else np.promote_types(self.dtype, np.float32),
-            columns=self.columns,
-            is_sparse=self.is_sparse and whole,
-            table=self,
-            rows=np.asarray(rows),
-        )
-        return FileTable(self.name, store, files=self.files, request=self.request)
-
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -143,33 +124,6 @@ class FileTable:
         if block.shape[0] != count:
             raise FormatError(f"{where} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")
         return block if self.chosen is None else block[:, self.chosen]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchedStore(Store):
-    """The rows of a table in another order; those that it lacks are NaN."""
-
-    table: FileTable
-    rows: np.ndarray  # (n,) where the table has each row; -1 where it has none
-
-    def read(self, start: int, stop: int) -> RowBlock:
-        """Return the rows from start to stop."""
-        return self._at(self.rows[start:stop])
-
-    def take(self, rows: np.ndarray) -> RowBlock:
-        """Return rows by number."""
-        return self._at(self.rows[rows])
-
-    def _at(self, positions: np.ndarray) -> RowBlock:
-        present = positions >= 0  # (b,)
-        known = self.table[positions[present]]
-        if self.table.is_sparse and not self.is_sparse:
-            known = known.toarray()
-        if present.all():
-            return known.astype(self.dtype, copy=False)
-        block = np.full((len(positions), self.shape[1]), np.nan, self.dtype)  # (b, d)
-        block[present] = known
-        return block
 
 
 def mapped_table(name: str, array: np.memmap, pages: Any, path: Path) -> FileTable:

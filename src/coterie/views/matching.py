@@ -57,6 +57,7 @@ def align_views(views: list[View], tables: list[Any], order: Any = None) -> View
     if order is not None:
         return place_by_index(views, [table.index for table in tables], order)
     if any(isinstance(view.data, DaskTable) for view in views):
+        check_divisions(views, tables)
         return align_by_partition(views)
     if all(is_file_table(view.data) for view in views):
         return align_by_file_id(views)
@@ -190,6 +191,23 @@ def align_by_partition(views: list[View]) -> Views:
     found = align_by_position(views, [None] * len(views))
     tables = align_tables([view.data for view in found])
     return Views(tuple(replace(view, data=table) for view, table in zip(found, tables, strict=True)))
+
+
+def check_divisions(views: list[View], tables: list[Any]) -> None:
+    """Refuse Dask dataframes whose indexes, as far as they are known before rows are read, are not of the same rows."""
+    known = [
+        (view.name, in_python(table.divisions[0]), in_python(table.divisions[-1]))
+        for view, table in zip(views, tables, strict=True)
+        if getattr(table, "known_divisions", False)
+    ]
+    for name, first, last in known[1:]:
+        other, *ends = known[0]
+        if [first, last] != ends:
+            raise ValueError(
+                f"View {name!r} has an index from {first!r} to {last!r}, but that of view {other!r} goes from "
+                f"{ends[0]!r} to {ends[1]!r}. Rows of Dask collections are matched by position: bring them to the same "
+                "rows, or reset the indexes if they mean nothing (frame.reset_index(drop=True))."
+            )
 
 
 def align_by_index(views: list[View], ids: list[Any]) -> Views:
