@@ -551,6 +551,14 @@ def test_tables_that_are_not_finite(simple, tmp_path, value):
             load(path)
 
 
+def test_whatever_can_be_squared_can_be_saved(tmp_path):
+    """Also a landmark whose squared length is near the largest float32."""
+    rows = np.eye(300, dtype=np.int64)
+    rows[0, 0] = 2**62
+    model = GuidedCoTraining(1, scaling="none", random_state=0).fit(rows)
+    assert (load(save(model, tmp_path / "model")).predict(rows) == 0).all()
+
+
 def test_a_tensor_too_many_and_one_too_few(simple, tmp_path):
     table, entries, payload = split(simple[2].read_bytes())
     path = tmp_path / "file.coterie"

@@ -11,6 +11,7 @@ from coterie.method.seeding import draw_starts, far_apart
 
 torch = pytest.importorskip("torch")
 from coterie.kernels import torch as kernels  # noqa: E402
+from coterie.kernels._torch_columns import host_eigenpairs  # noqa: E402
 
 DEVICES = ["torch", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
@@ -243,6 +244,15 @@ def test_directions_that_rows_do_not_have_are_zero(rng, device):
     found = kernels.principal_directions(on_device(rows, device), 20, 0)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(rows @ found @ found.T, rows, atol=1e-4)
+
+
+def test_eigenpairs_of_the_host_are_those_of_the_device(rng, device):
+    """They are taken where a GPU's solver gives up."""
+    matrices = rng.standard_normal((3, 12, 12))
+    matrices = on_device(matrices + matrices.transpose(0, 2, 1), device)
+    values, vectors = host_eigenpairs(matrices)
+    np.testing.assert_allclose(values.cpu(), kernels.symmetric_eigenpairs(matrices)[0].cpu(), atol=1e-12)
+    np.testing.assert_allclose((matrices @ vectors).cpu(), (vectors * values[:, None]).cpu(), atol=1e-12)
 
 
 def test_votes_of_neighbours_are_those_of_the_cpu(rng, device):

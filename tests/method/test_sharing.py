@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
-from coterie.method.sharing import RIDGE, shared_directions, standardised, telling_directions, whitener
+from coterie.method.sharing import (
+    RIDGE,
+    shared_directions,
+    shared_preparations,
+    standardised,
+    telling_directions,
+    whitener,
+)
 from coterie.metrics import ari
+from coterie.views import as_views, prepare
 
 
 def hidden_clusters(n, k, columns, rng, *, length=3.0, nuisance=2.0):
@@ -43,6 +51,20 @@ def test_a_common_factor_is_the_only_shared_direction(rng):
     assert [part.shape for part in found] == [(table.shape[1], 1) for table in white]
     for table, part in zip(white, found, strict=True):
         assert abs(np.corrcoef((table @ part)[:, 0], factor)[0, 1]) > 0.9
+
+
+def test_views_that_no_row_has_together_share_nothing(rng):
+    first, second = rng.standard_normal((2, 200, 3))
+    first[:100], second[100:] = np.nan, np.nan
+    blocks = as_views([first, second]).read(slice(None))
+    preparations = [prepare(first[100:]), prepare(second[:100])]
+    assert shared_preparations(blocks, preparations, 2, rng) is None
+
+
+def test_a_view_without_differences_shares_nothing(rng):
+    views = [rng.standard_normal((200, 3)), np.ones((200, 2))]
+    blocks = as_views(views).read(slice(None))
+    assert shared_preparations(blocks, [prepare(view, scaling="none") for view in views], 2, rng) is None
 
 
 def held_share(means, directions):

@@ -76,9 +76,27 @@ def small_eigenpairs(matrices: Any) -> tuple[Any, Any]:
     Up to MOST_BATCHED columns a GPU solves all matrices at once. Larger ones take it thousands of launches, and the
     host is done sooner.
     """
+    if not matrices.is_cuda or matrices.shape[-1] <= MOST_BATCHED:
+        return symmetric_eigenpairs(matrices)
+    return host_eigenpairs(matrices)
+
+
+def symmetric_eigenpairs(matrices: Any) -> tuple[Any, Any]:
+    """Return all eigenvalues of symmetric matrices (... x m x m), ascending, and their vectors.
+
+    A GPU's solver gives up on some matrices with many equal eigenvalues; LAPACK does not.
+    """
     import torch
 
-    if not matrices.is_cuda or matrices.shape[-1] <= MOST_BATCHED:
+    try:
         return torch.linalg.eigh(matrices)
+    except torch.linalg.LinAlgError:
+        return host_eigenpairs(matrices)
+
+
+def host_eigenpairs(matrices: Any) -> tuple[Any, Any]:
+    """Return eigenvalues and vectors as LAPACK finds them, on the matrices' device."""
+    import torch
+
     values, vectors = np.linalg.eigh(matrices.cpu().numpy())
     return torch.as_tensor(values, device=matrices.device), torch.as_tensor(vectors, device=matrices.device)

@@ -18,6 +18,7 @@ from coterie.kernels._torch_columns import (  # noqa: F401
     median,
     principal_directions,
     small_eigenpairs,
+    symmetric_eigenpairs,
 )
 from coterie.kernels._torch_groups import (  # noqa: F401
     add_groups,
@@ -436,9 +437,7 @@ def row_sums(rows: Any) -> Any:
 
 def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
     """Return the largest eigenvalues of symmetric matrices (... x p x p), descending, and their vectors."""
-    import torch
-
-    values, vectors = torch.linalg.eigh(matrix)
+    values, vectors = symmetric_eigenpairs(matrix)
     return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
 
 

@@ -51,6 +51,8 @@ def shared_preparations(
     ``blocks`` are the rows of a sample, one for each view, and ``preparations`` what is done to them otherwise.
     """
     complete = np.all([present_rows(block) for block in blocks], axis=0)  # (s,)
+    if not complete.any():
+        return None
     chains = [with_all_columns(preparation.steps) for preparation in preparations]
     rows = [known_rows(block, complete) for block in blocks]
     tables = [standardised(apply_steps(chain, own)) for chain, own in zip(chains, rows, strict=True)]
@@ -58,6 +60,8 @@ def shared_preparations(
     if len(tables) < 2 or sum(widths) > MOST_SHARED_COLUMNS or complete.sum() < ROWS_PER_COLUMN * max(widths):
         return None
     whiteners = [whitener(table) for table, _ in tables]
+    if not all(own.shape[1] for own in whiteners):  # a view without any differences
+        return None
     white = [table @ own.astype(table.dtype) for (table, _), own in zip(tables, whiteners, strict=True)]  # each (s, w)
     shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng)
     if shared is None:
