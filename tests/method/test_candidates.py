@@ -107,6 +107,8 @@ def test_doubt_is_a_difference_of_clusters():
     other = np.roll(EVEN, 12)
     assert not leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.6), candidate("islands", 0.4)])
     assert leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.8), candidate("islands", 0.8, other)])
+    assert leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.9)])  # the others are guided first
+    assert not leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.999)])  # clusters hardly touch
 
 
 def test_entropy_is_that_of_the_shares():

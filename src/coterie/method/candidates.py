@@ -153,11 +153,14 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def leave_doubt(candidates: Sequence[Candidate]) -> bool:
-    """Whether candidates lead to clusters that differ from the first one's, and none to clusters that hardly touch."""
-    first = candidates[0].labels
-    return choose(candidates).agreement <= SEPARATE and any(
-        partition_agreement(first, other.labels) < ALIKE for other in candidates[1:]
-    )
+    """Whether all candidates should go on, unless one leads to clusters that hardly touch.
+
+    So they should where some lead to clusters that differ from the first one's, and where "islands" would be taken:
+    views agree with those before the others have been guided.
+    """
+    best, first = choose(candidates), candidates[0].labels
+    differ = any(partition_agreement(first, other.labels) < ALIKE for other in candidates[1:])
+    return best.agreement <= SEPARATE and (differ or best.name == "islands")
 
 
 class Looks:

@@ -21,8 +21,8 @@ from coterie.method.spectra import (
     graph_spectrum,
     joined_spectrum,
     sum_grams,
-    sum_products,
     weighted_basis,
+    whole_grams,
     with_constant,
 )
 from coterie.rows import Rows
@@ -259,9 +259,9 @@ def solve_graphs(
     if starts is None:
         starts = [None] * (len(bounds) - 1)
     if not batched:
-        jobs = zip(sum_products(rows, n_landmarks, bounds, kind), starts, strict=True)  # one after the other
+        jobs = zip(sum_grams(rows, n_landmarks, bounds, kind), starts, strict=True)  # one after the other
         return tuple(in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads))
-    grams = list(sum_grams(rows, n_landmarks, bounds, kind))  # each (p, p)
+    grams = list(whole_grams(rows, n_landmarks, bounds, kind))  # each (p, p)
     found = solve(stack(grams), start=None if starts[0] is None else stack(starts))
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))

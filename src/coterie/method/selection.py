@@ -37,7 +37,7 @@ from coterie.method.cotraining import (
 from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
 from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts
-from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, sum_grams
+from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, whole_grams
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
@@ -343,7 +343,7 @@ def take(block: Block, chosen: np.ndarray) -> Block:
 def half_grams(block: Block, half: np.ndarray, p: int, bounds: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return every graph's G = sum_i z_i z_i^T (p x p) over one half of the rows, and over the other."""
     first, second = (
-        list(sum_grams(MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1), p, bounds))
+        list(whole_grams(MemoryRows([take(block, part)], n_rows=int(part.sum()), n_threads=1), p, bounds))
         for part in (half, ~half)
     )
     return first, second

@@ -72,16 +72,16 @@ class Consensus:
     held: float  # share of the weighted bases that is in the k directions: 1 where all graphs span the same ones
 
 
-def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
+def whole_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
     """Yield G = sum_i z_i z_i^T of every graph in turn: all at once would be too many p x p matrices.
 
     ``like`` is any array of the rows' library and device.
     """
-    return map(kernels_of(like).finish_gram, sum_products(rows, n_landmarks, bounds, like))  # (p, p)
+    return map(kernels_of(like).finish_gram, sum_grams(rows, n_landmarks, bounds, like))  # (p, p)
 
 
-def sum_products(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Iterator[np.ndarray]:
-    """Yield the sums that :func:`sum_grams` is made of, as the kernels add them up."""
+def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Iterator[np.ndarray]:
+    """Yield the sums that :func:`whole_grams` is made of, as the kernels add them up."""
     kernels = kernels_of(like)
     for start, stop in itertools.pairwise(bounds.tolist()):
         columns = slice(start, stop)

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.method.assignment import assign
 from coterie.method.rowmap import Basis
-from coterie.method.spectra import graph_spectrum, sum_grams
+from coterie.method.spectra import graph_spectrum, whole_grams
 from coterie.peers._bipartite import (
     check_graph_parameters,
     choose_landmarks,
@@ -152,7 +152,7 @@ def embed(
     """Return the top left singular vectors of Zhat behind the first, as unit rows."""
     rows = connect(table, landmarks, n_neighbors, sigma, n_threads)
     p = landmarks.shape[0]
-    (gram,) = sum_grams(rows, p, np.array([0, min(n_neighbors, p)]))  # (p, p)
+    (gram,) = whole_grams(rows, p, np.array([0, min(n_neighbors, p)]))  # (p, p)
     spectrum = graph_spectrum(gram, n_components, drop_first=True)
     bases = spectrum.basis[None].astype(table.dtype)  # (1, p, k)
     as_it_is = np.eye(n_components, dtype=table.dtype)[None]  # (1, k, k): one graph agrees with itself
