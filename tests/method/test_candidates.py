@@ -1,5 +1,7 @@
 """Candidates are chosen by what each view's neighbours predict: in closed form, and on clusters of any size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,12 @@ def test_a_view_that_agrees_with_nothing_does_not_decide():
     before, after = np.array([0.9, 0.1]), np.array([0.95, 0.08])
     assert share_of_disagreement(after, before) == pytest.approx(np.sqrt(0.5 * 0.92 / 0.9))
     assert share_of_disagreement(np.ones(2), np.ones(2)) == 1
+
+
+def test_small_gains_beside_a_view_of_noise_are_none():
+    """They are a tenth of what the other view disagrees on, and a thousandth of all."""
+    first = replace(candidate("diffusion", 0.9), agreements=np.array([0.98, 0.0]))
+    assert choose([first, replace(candidate("commute", 0.9), agreements=np.array([0.985, 0.0]))]) is first
 
 
 def test_clusters_of_a_few_odd_rows_must_lead_by_far():

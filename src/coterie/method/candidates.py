@@ -29,9 +29,11 @@ from coterie.threads import in_order
 
 # A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
 # the best one before: other landmarks change it as much. Where clusters are kept apart however small they are
-# ("islands"), views agree a little better with wrong ones too, so less must be left.
+# ("islands"), views agree a little better with wrong ones too, so less must be left. Of the others, the mean agreement
+# must lead as well: where a view is noise, small gains of the rest look large as shares.
 CLEARLY_LESS = 0.95
 FAR_LESS = 0.8
+CLEAR_LEAD = 0.01
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
@@ -99,7 +101,9 @@ class Candidate:
         if self.is_splintered(other):
             return self.agreement > other.agreement + FAR_LEAD
         left = share_of_disagreement(self.agreements, other.agreements)
-        return left < (FAR_LESS if self.name == "islands" else CLEARLY_LESS)
+        if self.name == "islands":
+            return left < FAR_LESS
+        return left < CLEARLY_LESS and self.agreement > other.agreement + CLEAR_LEAD
 
 
 def first_rounds(
