@@ -285,7 +285,7 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not are_more_than_words(graphs.graph_map.preparations):  # nor commute times, which keep them apart as well
+    if not are_more_than_words(graphs.graph_map.preparations):  # the other bases keep a few odd texts apart
         rounds = {"diffusion": rounds["diffusion"]}
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)

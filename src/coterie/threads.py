@@ -28,7 +28,7 @@ _modules_then = 0  # and is repeated only after an import, which may have loaded
 SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
-class OwnLimits(threading.local):
+class OwnThread(threading.local):
     """What is known of one thread.
 
     Fits that it has started may overlap, too: a generator of predictions pauses while others run.
@@ -39,7 +39,7 @@ class OwnLimits(threading.local):
     pool_size = 1  # threads of the pool that this one belongs to
 
 
-_own = OwnLimits()
+_own = OwnThread()
 
 
 @contextmanager

@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 
-def refuse(owner: str, name: str, allowed: str, value: Any) -> None:
+def refuse(owner: str, name: str, allowed: str, value: Any) -> NoReturn:
     """Raise the error for a parameter that is not what it must be."""
     raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
 
@@ -46,7 +46,6 @@ def drawn_seed(owner: str, random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31))
     except ValueError:
         refuse(owner, "random_state", "an int from 0 to 2**32 - 1, a numpy.random.RandomState or None", random_state)
-        raise
 
 
 BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -2,10 +2,10 @@
 
 A cut through a large cluster is seen by one view and not by the others; a small cluster that all views see is in every
 view's neighbourhoods. So each view's graphs, before any guiding, are asked to predict every row's cluster from the
-landmarks that it is joined to. The partition that all views predict best is taken. Labels never take part.
+other rows at its landmarks. The partition that all views predict best is taken. Labels never take part.
 
 Candidates share the search for neighbours and, in the first round, the graphs' eigenvectors: one more costs a sum over
-rows, a small eigenproblem and a k-means on a sample. Only where they lead to different clusters do all go on.
+rows, a small eigenproblem and a k-means on a sample. Only where they leave doubt do all go on.
 """
 
 from __future__ import annotations
