@@ -28,12 +28,9 @@ from coterie.rows import Rows
 from coterie.threads import in_order
 
 # A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
-# the best one before: other landmarks change it as much. Where clusters are kept apart however small they are
-# ("islands"), views agree a little better with wrong ones too, so less must be left. Of the others, the mean agreement
-# must lead as well: where a view is noise, small gains of the rest look large as shares.
+# the best one before, a view at a time and all together: other landmarks change it as much. Beside a view of noise,
+# small gains of the rest are large as shares of a view, and small as shares of all.
 CLEARLY_LESS = 0.95
-FAR_LESS = 0.8
-CLEAR_LEAD = 0.01
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
@@ -92,6 +89,17 @@ class Candidate:
         shares = np.bincount(self.labels) / len(self.labels)
         return float(-np.sum(shares * np.log(np.where(shares > 0, shares, 1.0))))
 
+    def share_left(self, other: Candidate) -> float:
+        """Return which share of what views disagree on with another candidate's clusters is left.
+
+        It is the larger of two: the share of all disagreement; and a view's on average, a cluster in effect. Clusters
+        that are merged, or hold a row or two, leave less to disagree on, so that is set against their number, exp of
+        their entropy.
+        """
+        by_view = share_of_disagreement(self.agreements, other.agreements) * np.exp(other.entropy - self.entropy)
+        together = share_of_disagreement(np.array([self.agreement]), np.array([other.agreement]))
+        return float(max(by_view, together))
+
     def is_splintered(self, other: Candidate) -> bool:
         """Whether nearly all rows are in far fewer clusters than another candidate's."""
         return self.entropy < other.entropy - SPLINTERED
@@ -100,10 +108,7 @@ class Candidate:
         """Whether the views agree so much better that the other candidate, which comes before, is not taken."""
         if self.is_splintered(other):
             return self.agreement > other.agreement + FAR_LEAD
-        left = share_of_disagreement(self.agreements, other.agreements)
-        if self.name == "islands":
-            return left < FAR_LESS
-        return left < CLEARLY_LESS and self.agreement > other.agreement + CLEAR_LEAD
+        return self.share_left(other) < CLEARLY_LESS
 
 
 def first_rounds(
