@@ -1,7 +1,9 @@
 """Threads: order, errors, and limits that are put back."""
 
+import os
 import threading
 import time
+import warnings
 
 import pytest
 
@@ -76,3 +78,51 @@ def test_thread_limits_are_put_back_even_when_fits_overlap():
     assert all(number == 1 for _, number in limits())
     second.__exit__(None, None, None)
     assert limits() == before
+
+
+def test_threads_are_kept_from_pass_to_pass_and_end_with_the_fit():
+    before = threading.active_count()
+    with one_thread_per_block():
+        passes = [set(in_order(lambda _: threading.get_ident(), range(8), 2)) for _ in range(5)]
+        assert len(set.union(*passes)) <= 2
+        assert threading.active_count() <= before + 2
+    assert threading.active_count() == before
+
+
+def test_passes_within_a_pass_have_threads_of_their_own():
+    def nested(item):
+        return sum(in_order(lambda more: item + more, range(3), 2))
+
+    with one_thread_per_block():
+        assert list(in_order(nested, range(6), 2)) == [3 * item + 3 for item in range(6)]
+
+
+def test_nothing_runs_on_after_a_pass_that_failed():
+    running = []
+
+    def fail_first(item):
+        if item == 0:
+            raise ValueError("first")
+        running.append(item)
+        time.sleep(0.02)
+        running.remove(item)
+
+    with one_thread_per_block():
+        with pytest.raises(ValueError, match="first"):
+            list(in_order(fail_first, range(20), 3))
+        assert not running
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_starts_threads_of_its_own():
+    def double(items):
+        return list(in_order(lambda item: 2 * item, items, 2))
+
+    with one_thread_per_block():
+        double(range(4))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 advises against it
+            child = os.fork()
+        if not child:
+            os._exit(0 if double(range(3)) == [0, 2, 4] else 1)
+        assert os.waitpid(child, 0)[1] == 0

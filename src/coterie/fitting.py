@@ -28,7 +28,7 @@ from coterie.method.cotraining import (
     graph_agreement,
     pairwise_agreement,
 )
-from coterie.method.explanation import EXPLAINED_ROWS, cluster_agreement, find_view_centroids
+from coterie.method.explanation import EXPLAINED_ROWS, Explanation, explain
 from coterie.method.graphs import Block, host_block
 from coterie.method.rowmap import RowMap, follow, unit_embedding
 from coterie.method.selection import KSuggestion, suggest_from_graphs
@@ -105,14 +105,6 @@ class Assignment:
     embedding: Any  # (n, c), or None
     census: Census
     n_zero: int  # rows without a direction in the embedding
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The clusters as each view alone sees them."""
-
-    view_centroids: np.ndarray  # (V, k, c)
-    agreement: np.ndarray  # (k, V)
 
 
 @dataclass(frozen=True)
@@ -198,7 +190,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
         assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, graphs.familiarity, settings)
     with progress.stage("explanation"):
         labels = assignment.rows.take(sample.numbers).labels
-        explanation = explain_clusters(sample, labels, cut.row_map, clusters.k)
+        explanation = explain(sample.block, labels, cut.row_map, clusters.k, settings.n_threads)
     stability = None
     if settings.measure_stability:
         with progress.stage("stability"):
@@ -311,7 +303,7 @@ def contest(
     for own in weighed:
         if all_of_them or own is best:
             numbers, bounds = settings.rounds.looks(own.name), graphs.graph_map.bounds
-            looks = candidates.Looks(own, numbers, sample.block, bounds, graph_views, k, rng)
+            looks = candidates.Looks(own, numbers, sample.block, bounds, graph_views, k, rng, settings.n_threads)
             own = looks.best(learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress, looks))
         found.append(own)
     return tuple(found)
@@ -357,7 +349,7 @@ def cut_graphs(
     # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
     known = rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block)  # (s, c)
     centroids, agreement = candidates.better_centroids(
-        centroids, choice.candidate, sample.block, known, graphs.graph_map
+        centroids, choice.candidate, sample.block, known, graphs.graph_map, settings.n_threads
     )
     return Cut(choice, training, row_map, rows, centroids, agreement)
 
@@ -453,12 +445,6 @@ def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
     """Add the number of rows without a direction."""
     xp = array_namespace(block)
     total[0][0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
-
-
-def explain_clusters(sample: UnguidedSample, labels: Any, row_map: RowMap, k: int) -> Explanation:
-    """Return the clusters as each view alone sees them, given the labels of the sample."""
-    centroids = find_view_centroids(sample.block, labels, row_map, k)
-    return Explanation(centroids, cluster_agreement(sample.block, labels, row_map, centroids))
 
 
 def measure_stability(

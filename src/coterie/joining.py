@@ -133,10 +133,11 @@ def join(
     with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks.numbers)} landmarks"):
         if views.device is not None:
             graph_map = graph_map.on(views.device)
-        scale = learn_novelty(graph_map, sample.views, landmarks.own)
+        scale = learn_novelty(graph_map, sample.views, landmarks.own, settings.n_threads)
         rows = join_rows(views, graph_map, scale, settings, placement, progress)
         known = rows.collect(lambda block: block.familiarity)  # (n,)
-        return Graphs(rows, graph_map.connect_landmarks(), graph_map, landmarks.numbers, sample.shared, scale, known)
+        joined = graph_map.connect_landmarks(settings.n_threads)
+        return Graphs(rows, joined, graph_map, landmarks.numbers, sample.shared, scale, known)
 
 
 def prepare_views(

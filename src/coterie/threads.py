@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -20,6 +20,9 @@ Result = TypeVar("Result")
 _lock = threading.RLock()  # garbage collection may close a generator, and end its fit, while its thread holds the lock
 _running: Counter[int] = Counter()  # fits and predictions, by the thread that began them
 _limits: Any = None
+# Pools that wait for the next pass of a running fit, by process and number of threads: to start one takes as long as
+# many a pass over few rows. A process that was forked has no threads of its parent's.
+_idle: defaultdict[tuple[int, int], list[ThreadPoolExecutor]] = defaultdict(list)
 _controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
 _modules_then = 0  # and is repeated only after an import, which may have loaded another one
 
@@ -77,6 +80,9 @@ def one_thread_per_block() -> Iterator[None]:
                 _limits.restore_original_limits()
                 take_control(_controller)
                 _limits = None
+            done = [] if _running else idle_pools()
+        for pool in done:
+            pool.shutdown()
 
 
 def take_control(controller: ThreadpoolController) -> None:
@@ -122,13 +128,41 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
         yield from map(function, items)
         return
     items = iter(items)
-    with ThreadPoolExecutor(n_threads, "coterie", initializer=join_pool, initargs=(n_threads,)) as pool:
-        waiting = [pool.submit(function, item) for item in islice(items, 2 * n_threads)]
+    waiting: deque[Future[Result]] = deque()
+    with pool_of(n_threads) as pool:
         try:
+            waiting.extend(pool.submit(function, item) for item in islice(items, 2 * n_threads))
             while waiting:
-                result = waiting.pop(0).result()
+                result = waiting[0].result()
+                waiting.popleft()
                 waiting.extend(pool.submit(function, item) for item in islice(items, 1))
                 yield result
         finally:
             for future in waiting:
                 future.cancel()
+            wait(waiting)
+
+
+@contextmanager
+def pool_of(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Lend a pool of threads that nobody else uses meanwhile, kept for the next pass for as long as any fit runs."""
+    with _lock:
+        idle = _idle[os.getpid(), n_threads]
+        pool = idle.pop() if idle else None
+    pool = pool or ThreadPoolExecutor(n_threads, "coterie", initializer=join_pool, initargs=(n_threads,))
+    try:
+        yield pool
+    finally:
+        with _lock:
+            kept = bool(_running)
+            if kept:
+                _idle[os.getpid(), n_threads].append(pool)
+        if not kept:
+            pool.shutdown()
+
+
+def idle_pools() -> list[ThreadPoolExecutor]:
+    """Return this process' pools that wait for a pass, which are no longer lent."""
+    own = [pool for (process, _), pools in _idle.items() if process == os.getpid() for pool in pools]
+    _idle.clear()
+    return own

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.kernels import ALONE, LANES
 from coterie.kernels._compiling import FASTMATH, compiled
-from coterie.kernels._vectors import add_square_gaps
+from coterie.kernels._vectors import add_rows, add_square_gaps
 
 ROUNDING = 1e-5  # of products of float32, as a share of squared lengths
 
@@ -81,17 +81,27 @@ def add_votes(indices, weights, labels, votes):
             votes[indices[i, s], labels[i]] += weights[i, s]
 
 
-@compiled()
+@compiled(fastmath=FASTMATH)
 def other_votes(indices, weights, labels, at_landmarks, totals, votes):
-    """Add the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k)."""
+    """Write the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k).
+
+    ``at_landmarks`` is padded with columns of zeros as the tables of ``_numba.project`` are.
+    """
+    n_neighbours, width = indices.shape[1], at_landmarks.shape[1]
+    shares, row = np.empty(n_neighbours), np.empty(width)
     for i in range(indices.shape[0]):
-        for s in range(indices.shape[1]):
-            landmark, own = indices[i, s], np.float64(weights[i, s])
-            others = totals[landmark] - own
-            if others > ALONE * totals[landmark]:
-                for label in range(votes.shape[1]):
-                    votes[i, label] += own / others * at_landmarks[landmark, label]
-                votes[i, labels[i]] -= own / others * own
+        itself = 0.0
+        for s in range(n_neighbours):
+            total, own = totals[indices[i, s]], np.float64(weights[i, s])
+            others = total - own
+            shares[s] = own / others if others > ALONE * total else 0.0
+            itself += shares[s] * own
+        row[:] = 0
+        for column in range(0, width, LANES):
+            add_rows(indices[i], shares, 0, n_neighbours, at_landmarks, column, row)
+        row[labels[i]] -= itself
+        for label in range(votes.shape[1]):
+            votes[i, label] = row[label]
 
 
 @compiled()

@@ -465,9 +465,10 @@ def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_
 
     Shares sum to one, or to less where a row is alone at some of its landmarks.
     """
-    at_landmarks = np.zeros((int(indices.max()) + 1, n_labels))  # (p, k)
+    indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
+    at_landmarks = widened(np.zeros((int(indices.max()) + 1, n_labels)))  # (p, width)
     compiled_loops().add_votes(indices, weights, labels, at_landmarks)
-    votes = np.zeros((len(indices), n_labels))  # (n, k)
+    votes = np.empty((len(indices), n_labels))  # (n, k)
     compiled_loops().other_votes(indices, weights, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
     return votes
 

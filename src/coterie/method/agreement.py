@@ -11,6 +11,7 @@ from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.metrics import ari_of
+from coterie.threads import in_order
 from coterie.views import Preparation
 
 # Less is beyond what a sample of rows can tell.
@@ -46,7 +47,9 @@ def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
     return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
 
 
-def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> np.ndarray:
+def neighbour_agreement(
+    block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray, n_threads: int = 1
+) -> np.ndarray:
     """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
 
     Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
@@ -54,7 +57,7 @@ def neighbour_agreement(block: Block, bounds: np.ndarray, graph_views: Sequence[
     where landmarks are nearly as many as rows, any labels would predict themselves. Rows that lack a view or are alone
     in it do not count for it, and neither does the concatenation, which is made of the other views.
     """
-    found = predicted_labels(block, bounds, graph_views, labels)
+    found = predicted_labels(block, bounds, graph_views, labels, n_threads)
     return np.array([partition_agreement(predicted, to_host(labels)) for predicted in found])  # (V,)
 
 
@@ -87,7 +90,7 @@ def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int]
 
 
 def predicted_labels(
-    block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray
+    block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray, n_threads: int = 1
 ) -> list[np.ndarray]:
     """Return the labels that each view's neighbours predict (n,), -1 for rows that have none there; see above."""
     kernels, k = kernels_of(block.weights), int(labels.max()) + 1
@@ -96,12 +99,12 @@ def predicted_labels(
         columns = slice(bounds[graph], bounds[graph + 1])
         return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
 
-    found = []
-    for first, *others in group_by_view(graph_views):
-        total = sum(map(votes, others), votes(first))
+    def predict(graphs: list[int]) -> np.ndarray:
+        total = sum(map(votes, graphs[1:]), votes(graphs[0]))
         xp = array_namespace(total)
-        found.append(to_host(xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1)))  # (n,)
-    return found
+        return to_host(xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1))  # (n,)
+
+    return list(in_order(predict, group_by_view(graph_views), 1 if kernels.BATCHED else n_threads))
 
 
 def are_more_than_words(preparations: Sequence[Preparation]) -> bool:

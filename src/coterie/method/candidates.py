@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie.arrays import like, precision_of, to_host
-from coterie.kernels import kernels_of
 from coterie.method.agreement import neighbour_agreement, partition_agreement, share_of_disagreement
 from coterie.method.assignment import assign, best_centroids, fewer_runs, lloyd
 from coterie.method.cotraining import AugmentedView, CoTraining, CoTrainingSettings, merge, solve_graphs, stack_bases
@@ -136,15 +135,13 @@ def judge(
     n_threads: int = 1,
 ) -> list[Candidate]:
     """Return the candidates with their agreement; ``sample`` holds some rows' neighbours before any guiding."""
-    plans = [(name, *plan_cut(len(sample.indices), n_clusters, rng)) for name in views]
-
-    def weigh(plan: tuple[str, np.ndarray, np.ndarray]) -> Candidate:
-        name, some, draws = plan
-        labels = cut(sample, views[name].basis, bounds, some, draws)
-        agreements = neighbour_agreement(sample, bounds, graph_views, labels)
-        return Candidate(name, 1, agreements, to_host(labels), views[name])
-
-    return list(in_order(weigh, plans, 1 if kernels_of(sample.weights).BATCHED else n_threads))
+    found = []
+    for name, view in views.items():  # one after the other, each on all threads: they are few
+        plan = plan_cut(len(sample.indices), n_clusters, rng)
+        labels = cut(sample, view.basis, bounds, *plan, n_threads)
+        agreements = neighbour_agreement(sample, bounds, graph_views, labels, n_threads)
+        found.append(Candidate(name, 1, agreements, to_host(labels), view))
+    return found
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
@@ -187,6 +184,7 @@ class Looks:
         Which columns are which graph's, and which graphs are which view's.
     n_clusters : int
     rng : numpy.random.Generator
+    n_threads : int, default=1
     """
 
     def __init__(
@@ -198,9 +196,11 @@ class Looks:
         graph_views: Sequence[int],
         n_clusters: int,
         rng: np.random.Generator,
+        n_threads: int = 1,
     ) -> None:
         self.first, self.numbers, self.unguided, self.guided = first, numbers, sample, sample
         self.bounds, self.graph_views, self.n_clusters, self.rng = bounds, graph_views, n_clusters, rng
+        self.n_threads = n_threads
         self.found = [first] if 1 in numbers else []
 
     def __call__(self, guides: Sequence[Guide], view: AugmentedView) -> bool:
@@ -223,8 +223,8 @@ class Looks:
     def look(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""
         plan = plan_cut(len(self.guided.indices), self.n_clusters, self.rng)
-        labels = cut(self.guided, view.basis, self.bounds, *plan)
-        agreements = neighbour_agreement(self.unguided, self.bounds, self.graph_views, labels)
+        labels = cut(self.guided, view.basis, self.bounds, *plan, self.n_threads)
+        agreements = neighbour_agreement(self.unguided, self.bounds, self.graph_views, labels, self.n_threads)
         self.found.append(replace(self.first, rounds=number, agreements=agreements, labels=to_host(labels)))
 
     def best(self, training: CoTraining) -> Candidate:
@@ -251,7 +251,12 @@ def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
 
 
 def better_centroids(
-    centroids: np.ndarray, candidate: Candidate, sample: Block, embedding: np.ndarray, graph_map: GraphMap
+    centroids: np.ndarray,
+    candidate: Candidate,
+    sample: Block,
+    embedding: np.ndarray,
+    graph_map: GraphMap,
+    n_threads: int = 1,
 ) -> tuple[np.ndarray, float]:
     """Return the given centroids, or those that k-means ends at from the candidate's clusters; and their agreement.
 
@@ -261,13 +266,14 @@ def better_centroids(
     """
     bounds, graph_views = graph_map.bounds, [graph.view for graph in graph_map.graphs]
     means = label_centroids(embedding, candidate.labels, centroids)
-    found = []
-    for ends in (centroids, to_host(lloyd(embedding, means)[0])):
-        labels = assign(embedding, ends).labels
-        found.append((ends, neighbour_agreement(sample, bounds, graph_views, labels)))
-    (own, before), (others, after) = found
+    others = to_host(lloyd(embedding, means)[0])
+    labels, other_labels = (assign(embedding, ends).labels for ends in (centroids, others))
+    before = neighbour_agreement(sample, bounds, graph_views, labels, n_threads)
+    if partition_agreement(to_host(labels), to_host(other_labels)) == 1:
+        return centroids, float(np.mean(before))
+    after = neighbour_agreement(sample, bounds, graph_views, other_labels, n_threads)
     better = share_of_disagreement(after, before) < CLEARLY_LESS
-    return (others, float(np.mean(after))) if better else (own, float(np.mean(before)))
+    return (others, float(np.mean(after))) if better else (centroids, float(np.mean(before)))
 
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
@@ -281,7 +287,9 @@ def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray,
     return np.sort(rng.permutation(n_rows)[:CUT_ROWS]), draw_starts(fewer_runs(CUT_STARTS, k), k, rng)
 
 
-def cut(block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws: np.ndarray) -> np.ndarray:
+def cut(
+    block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws: np.ndarray, n_threads: int = 1
+) -> np.ndarray:
     """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
     embedding = unit_embedding(block, basis, bounds)  # (s, c)
-    return assign(embedding, best_centroids(embedding[some], draws)).labels  # (s,)
+    return assign(embedding, best_centroids(embedding[some], draws, n_threads)).labels  # (s,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from coterie.arrays import array_namespace, to_host
@@ -9,42 +11,61 @@ from coterie.kernels import kernels_of
 from coterie.method.assignment import assign, squared_gaps
 from coterie.method.graphs import Block
 from coterie.method.rowmap import RowMap
+from coterie.threads import in_order
 
 # Agreement is measured on a sample of at most this many rows.
 EXPLAINED_ROWS = 20_000
 
 
-def find_view_centroids(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int) -> np.ndarray:
-    """Return the centroid of each cluster in the embedding that each view alone gives, before any guiding."""
-    n_views, width = len(row_map.graph_map.names), row_map.basis.rotation.shape[2]
-    kernels = kernels_of(block.weights)
-    sums = kernels.zeros((n_views, n_clusters, width), block.weights)
-    counts = kernels.zeros((n_views, n_clusters), block.weights)
-    for v in range(n_views):
-        kernels.add_groups(row_map.view_alone(block, v), labels, sums[v], counts[v])
-    return to_host(sums / counts.clip(1)[:, :, None]).astype(row_map.graph_map.dtype)  # (V, k, c)
+@dataclass(frozen=True)
+class Explanation:
+    """The clusters as each view alone sees them."""
+
+    view_centroids: np.ndarray  # (V, k, c) in the embedding that each view alone gives, before any guiding
+    agreement: np.ndarray  # (k, V) share of each cluster's rows that each view alone assigns to it too
+
+
+def explain(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int, n_threads: int = 1) -> Explanation:
+    """Return the clusters as each view alone sees them, given some rows before any guiding, and their labels."""
+    kernels, dtype = kernels_of(block.weights), row_map.graph_map.dtype
+    host_labels = to_host(labels)
+
+    def look(view: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = row_map.view_alone(block, view)  # (b, c)
+        sums, counts = kernels.zeros((n_clusters, rows.shape[1]), rows), kernels.zeros((n_clusters,), rows)
+        kernels.add_groups(rows, labels, sums, counts)
+        centroids = to_host(sums / counts.clip(1)[:, None]).astype(dtype)  # (k, c)
+        return centroids, share_of_rows(to_host(label_rows(rows, centroids)), host_labels, n_clusters)
+
+    views = range(len(row_map.graph_map.names))
+    found = in_order(look, views, 1 if kernels.BATCHED else n_threads)
+    centroids, shares = zip(*found, strict=True)
+    return Explanation(np.stack(centroids), np.column_stack(shares))
+
+
+def share_of_rows(own: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the share of each cluster's rows whose label in one view, -1 where they lack it, is the cluster's.
+
+    Examples
+    --------
+    >>> share_of_rows(np.array([0, 1, -1, 1]), np.array([0, 0, 0, 1]), 2).tolist()
+    [0.5, 1.0]
+    """
+    agree = np.bincount(labels[own == labels], minlength=n_clusters)  # (k,)
+    present = np.bincount(labels[own >= 0], minlength=n_clusters)
+    return agree / np.maximum(present, 1)  # (k,)
+
+
+def label_rows(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Return the cluster of rows as one view alone places them, -1 for rows of zeros: these lack the view."""
+    xp = array_namespace(rows)
+    return xp.where(xp.any(rows != 0, axis=1), assign(rows, centroids).labels, -1)  # (b,)
 
 
 def label_by_view(block: Block, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
     """Return the cluster that each view alone assigns each row to, -1 where the row lacks the view."""
-    columns = []
-    for v, centroids in enumerate(view_centroids):
-        rows = row_map.view_alone(block, v)  # (b, c)
-        xp = array_namespace(rows)
-        columns.append(xp.where(xp.any(rows != 0, axis=1), assign(rows, centroids).labels, -1))
-    return xp.stack(columns, axis=1)  # (b, V)
-
-
-def cluster_agreement(block: Block, labels: np.ndarray, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
-    """Return the share of each cluster's rows that each view alone assigns to it too."""
-    by_view, labels = to_host((label_by_view(block, row_map, view_centroids), labels))  # (b, V), (b,)
-    n_clusters = view_centroids.shape[1]
-    columns = []
-    for own in by_view.T:  # (b,)
-        agree = np.bincount(labels[own == labels], minlength=n_clusters)  # (k,)
-        present = np.bincount(labels[own >= 0], minlength=n_clusters)
-        columns.append(agree / np.maximum(present, 1))
-    return np.column_stack(columns)  # (k, V)
+    columns = [label_rows(row_map.view_alone(block, v), centroids) for v, centroids in enumerate(view_centroids)]
+    return array_namespace(columns[0]).stack(columns, axis=1)  # (b, V)
 
 
 def support_by_view(block: Block, labels: np.ndarray, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from coterie.method.distances import (
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable_block
-from coterie.threads import count_beside
+from coterie.threads import count_beside, in_order
 from coterie.views import (
     Preparation,
     RawRows,
@@ -46,6 +46,9 @@ LOCAL = 0.0  # the bandwidth that stands for each row's own
 # Rows whose distances to all landmarks are computed at once: they fit the cache, and BLAS packs the landmarks anew for
 # every product, so fewer would be slower.
 TILE_ROWS = 512
+
+# Landmarks whose own neighbours one thread searches for at once.
+LANDMARK_ROWS = 128
 
 # From so many threads on, waiting for the interpreter's lock between calls takes longer than reading from a slower
 # cache. So tiles are larger then, up to so many distances; what is found in them is the same to the bit.
@@ -241,14 +244,20 @@ class GraphMap:
             tile = slice(start, min(start + step, n_rows))
             self._search_tile([own.part(tile) for own in prepared], watch, scratch, found.part(tile))
 
-    def connect_landmarks(self) -> Block:
+    def connect_landmarks(self, n_threads: int = 1) -> Block:
         """Return the landmarks' own neighbours."""
         prepared = [PreparedRows(own.rows, own.norms, gaps=not bool(own.present.all())) for own in self.landmarks]
         found = self._new_neighbours(self.n_landmarks)
         if self._fuses(prepared):
             self._search_fused(prepared, found)
-        else:
-            self._search_tiles(prepared, found)
+            return self.weigh(found)
+
+        def search(start: int) -> None:
+            some = slice(start, min(start + LANDMARK_ROWS, self.n_landmarks))
+            self._search_tiles([own.part(some) for own in prepared], found.part(some))
+
+        starts = range(0, self.n_landmarks, LANDMARK_ROWS)
+        list(in_order(search, starts, 1 if kernels_of(found.squares).BATCHED else n_threads))
         return self.weigh(found)
 
     def nearest_distances(self, found: Neighbours, own: OwnLandmarks | None = None) -> np.ndarray:

@@ -9,11 +9,13 @@ import numpy as np
 
 from coterie.arrays import like, to_host
 from coterie.method.graphs import GraphMap, Neighbours, OwnLandmarks
+from coterie.threads import in_order
 from coterie.views import Views
 
 # The scale is learned from at most this many rows, and kept as this many of their quantiles.
 SCALE_ROWS = 2_000
 QUANTILES = 201
+SEARCHED_ROWS = 250  # by one thread at once
 
 # A row is known as far as this many times the largest distance among the rows that the scale was learned from: most
 # rows of the fit are not among them.
@@ -98,7 +100,7 @@ def familiarity_of(found: Neighbours, graph_map: GraphMap, scale: NoveltyScale |
     return like(known, found.squares, np.float32)
 
 
-def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks) -> NoveltyScale | None:
+def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks, n_threads: int = 1) -> NoveltyScale | None:
     """Return what is usual, from a sample of the fit's rows; None where no row has a landmark besides itself.
 
     Parameters
@@ -108,10 +110,16 @@ def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks) -> Nove
         Some rows of the fit.
     own : OwnLandmarks
         The landmark that each of them is or belongs to: new rows have none.
+    n_threads : int, default=1
     """
+
+    def measure(rows: np.ndarray) -> np.ndarray:
+        found = graph_map.search(sample.take(rows).read(slice(None)))
+        return graph_map.nearest_distances(found, own.part(rows))  # (b, W)
+
     chosen = np.unique(np.linspace(0, sample.n_rows - 1, SCALE_ROWS).astype(np.int64))
-    found = graph_map.search(sample.take(chosen).read(slice(None)))
-    distances = graph_map.nearest_distances(found, own.part(chosen))  # (m, W)
+    parts = np.array_split(chosen, -(-len(chosen) // SEARCHED_ROWS) if sample.device is None else 1)
+    distances = np.concatenate(list(in_order(measure, parts, n_threads)))  # (m, W)
     return scale_of(distances, floors_of(graph_map)[: distances.shape[1]], len(graph_map.names))
 
 

@@ -15,7 +15,7 @@ from coterie.threads import in_order
 # Partial sums are made over runs of consecutive blocks, and then added up in order. The number of runs depends on the
 # rows and not on the threads, so rounding does not either; runs are few, because each has p x p matrices of its own.
 ROWS_PER_RUN = 32_768
-DENSE_ROWS_PER_RUN = 4096
+DENSE_ROWS_PER_RUN = 800
 MOST_RUNS = 16
 
 
