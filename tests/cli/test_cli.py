@@ -161,7 +161,8 @@ def test_rows_that_are_nan_throughout_lack_the_view(folder, arrays):
     model = expected({"pixels": pixels, "gaps": hog})
     for name in ("gaps.npy", "gaps.parquet"):
         views = ["pixels.npy", name]
-        run("fit", *views, "-k", K, *QUICK, "--labels", "out.csv", "--model", "m.coterie", "--report", "r.json", "-q")
+        outputs = ("--labels", "out.csv", "--model", "m.coterie", "--report", "r.json", "--overwrite")
+        run("fit", *views, "-k", K, *QUICK, *outputs, "-q")
         assert (labels_of("out.csv") == model.labels_).all()
         run("predict", "m.coterie", *views, "--labels", "again.csv", "--overwrite", "-q")
         assert (labels_of("again.csv") == model.labels_).all()
@@ -209,7 +210,7 @@ def test_convert(folder, arrays, data):
     note = run("convert", "cells.h5mu::rna", "rna.npy").stderr
     assert "no place for row ids" in note
     assert "--dense" in refused("convert", "text.npz", "t.csv")
-    assert "holds one table" in refused("convert", "pixels.npy", "hog.parquet", "o.csv")
+    assert "holds one table" in refused("convert", "pixels.npy", "hog.parquet", "both.csv")
     assert "none of .csv" in refused("convert", "pixels.npy", "o.xyz")
     assert not glob.glob("*.xyz")
 
@@ -235,7 +236,7 @@ def test_compare(folder, arrays, data):
 
 
 def test_the_basis_that_was_chosen_is_said(folder):
-    fit = ("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie")
+    fit = ("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "--overwrite")
     found = run_json(*fit)
     model = coterie.load("m.coterie")
     chosen = [line["name"] for line in model.candidates_ if line["chosen"]]
@@ -265,7 +266,7 @@ def test_a_first_line_of_years_is_names_where_that_is_said(folder):
     rows = pd.DataFrame(np.random.default_rng(0).random((40, 3)), columns=["2019", "2020", "2021"])
     rows.to_csv("years.csv", index=False)
     for options, n_rows in ([], 41), (["--header"], 40), (["--no-header"], 41):
-        result = run("convert", "years.csv", "years.npy", *options, "--json")
+        result = run("convert", "years.csv", "years.npy", *options, "--overwrite", "--json")
         found = json.loads(result.stdout)
         assert found["rows"] == n_rows
         assert ["may be names" in warning for warning in found["warnings"]] == [True] * (not options)
@@ -326,6 +327,9 @@ def words_of(command):
     return [match for word in words for match in (sorted(glob.glob(word)) if "*" in word else [word])]
 
 
+WRITING = ("fit", "predict", "compare", "convert")  # several examples write files of one name
+
+
 @pytest.mark.filterwarnings("default")
 def test_examples_run_as_they_stand(folder):
     commands = examples()
@@ -333,7 +337,7 @@ def test_examples_run_as_they_stand(folder):
     for command in commands:  # in this order: the first one writes the model that others read
         words = words_of(command)
         code = 3 if words[0] == "drift" else 0  # the rows of its examples lack a view
-        run(*words, *(["--overwrite"] if words[0] == "predict" and "--overwrite" not in words else []), code=code)
+        run(*words, *(["--overwrite"] if words[0] in WRITING else []), code=code)
     written = ("out.parquet", "digits.coterie", "digits.html", "new.csv", "out.csv", "hog.npy", "all.h5")
     assert all(Path(name).stat().st_size for name in written)
 

@@ -139,7 +139,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     np.save(tmp_path / "big.npy", np.random.default_rng(0).standard_normal((60_000, 6)).astype(np.float32))
     (tmp_path / "out.csv").write_text("from before\n")
     options = ["-k", "8", "--landmarks", "200", "--neighbors", "5", "--max-iter", "2000", "--set", "tol=0", "--verbose"]
-    command = [*COTERIE, "fit", "big.npy", *options, "--labels", "out.csv", "--model", "m.coterie"]
+    command = [*COTERIE, "fit", "big.npy", *options, "--labels", "out.csv", "--overwrite", "--model", "m.coterie"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for line in process.stderr:
         if "round" in line:

@@ -1,5 +1,6 @@
 """One line for whatever is wrong with what a command is given."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_runs import COTERIE, QUICK, K, run, run_several
+from command_runs import COTERIE, QUICK, K, refused, run, run_json, run_several
 from typer.testing import CliRunner
 
 from coterie.cli import app
@@ -194,3 +195,45 @@ def test_faults_of_our_own_are_told_from_bad_input():
     assert judge(MemoryError()) == (2, "out of memory")
     assert judge(KeyboardInterrupt())[0] == 130
     assert judge(ImportError("Reading parquet needs pyarrow")) == (2, "Reading parquet needs pyarrow")
+
+
+# -- files that are there already ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "pixels.npy", "-k", "3", "--labels", "kept.csv"],
+        ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--model", "kept.csv"],
+        ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--report", "kept.csv"],
+        ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--embedding", "kept.csv"],
+        ["fit", "pixels.npy", "-k", "3", "--labels", "kept.csv", "--dry-run"],
+        ["compare", "pixels.npy", "-k", "3", "--labels", "kept.csv"],
+        ["convert", "pixels.npy", "kept.csv"],
+        ["demo", "--report", "kept.csv"],
+    ],
+    ids=" ".join,
+)
+def test_files_that_are_there_already_are_kept(folder, words):
+    Path("kept.csv").write_text("years of work")
+    assert "kept.csv is there already. Choose another name, or add --overwrite." in refused(*words)
+    assert Path("kept.csv").read_text() == "years of work"
+    assert not Path("new.csv").exists()
+
+
+def test_files_are_replaced_where_that_is_asked_for(folder):
+    Path("kept.csv").write_text("years of work")
+    found = run("convert", "pixels.npy", "kept.csv", "--overwrite", "--json")
+    assert json.loads(found.stdout)["files"] == {"out": "kept.csv"}
+    assert "years of work" not in Path("kept.csv").read_text()
+
+
+def test_pages_of_ours_are_replaced_and_those_of_others_are_not(folder):
+    fit = ["fit", "pixels.npy", "-k", "3", *QUICK, "--model", "m.coterie", "--report", "page.html"]
+    run(*fit)
+    report = ["report", "m.coterie", "pixels.npy", "-o", "page.html"]
+    run(*report)
+    assert "m.coterie is there already" in refused(*fit)
+    assert "overwrite" not in run_json("fit", *fit[1:], "--overwrite")["config"]  # how a run is done, not what it gives
+    Path("page.html").write_text("<html>a page by hand</html>")
+    assert "page.html is there already" in refused(*report)

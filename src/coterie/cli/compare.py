@@ -77,6 +77,7 @@ def compare(
     sort: Sort = None,
     rows: Rows = None,
     labels: LabelsFile = None,
+    overwrite: opt.Overwrite = False,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
@@ -106,7 +107,7 @@ def compare(
     voice = Voice.of(ctx)
     order = check_sort(sort, target is not None)
     opened = open_files(views, id_column, header, numeric_only)
-    check_outputs([labels], [], opened.files.values())
+    check_outputs([labels], [], opened.files.values(), overwrite=overwrite)
     known = read_target(target, id_column, opened, header)
     chosen = choose_methods(list(opened.files), min(opened.n_rows, rows or opened.n_rows), method or [])
     drawn = draw(opened.n_rows, rows, seed)

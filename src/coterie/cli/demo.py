@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli import options as opt
 from coterie.cli.fit import check_report
 from coterie.cli.report import show_in_browser
 from coterie.cli.session import Voice, cell
+from coterie.cli.tables import check_outputs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +35,7 @@ def demo(
     ctx: typer.Context,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     report: Annotated[Path, typer.Option("--report", help="Where to write the report.")] = Path("coterie-demo.html"),
+    overwrite: opt.Overwrite = False,
     open_page: Annotated[bool, typer.Option("--open", help="Show the report in the browser.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
@@ -41,6 +44,7 @@ def demo(
     Prints a table: each view alone, k-means on all views side by side, and Coterie. Writes a report of the last.
     """
     check_report(report)
+    check_outputs([], [report], [], overwrite=overwrite)
     voice = Voice.of(ctx)
     with voice.bar("demo"):
         write_demo_report(seed, report)  # first: it compiles the kernels, once per machine

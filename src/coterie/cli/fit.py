@@ -88,6 +88,7 @@ def fit(
     report: ReportFile = None,
     embedding: Embedding = None,
     confidence: Confidence = False,
+    overwrite: opt.Overwrite = False,
     align_to: AlignTo = None,
     image: Images = None,
     colour_by: opt.ColourBy = None,
@@ -145,7 +146,7 @@ def fit(
     estimator = opt.make_model(ctx.params)
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None, id_column=id_column)
     check_one_column(labels, confidence)
-    check_outputs([labels, embedding], [model, report], opened.files.values())
+    check_outputs([labels, embedding], [model, report], opened.files.values(), overwrite=overwrite)
     older = None
     if align_to is not None:
         from coterie.saving import load

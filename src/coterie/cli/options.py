@@ -36,6 +36,7 @@ BY_VIEW = ("scaling", "metric", "weights")  # may differ between views
 NOT_RECORDED = {
     "config",
     "dry_run",
+    "overwrite",
     "memory_limit",
     "work_dir",
     "quiet",
@@ -412,6 +413,9 @@ Config = Annotated[
         callback=read_config,
         rich_help_panel=FILES,
     ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that are there already.", rich_help_panel=FILES)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.", rich_help_panel=SHOWN)]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON.", rich_help_panel=SHOWN)]

@@ -48,9 +48,6 @@ Novelty = Annotated[
     bool,
     typer.Option("--novelty", help="Write how unlike the rows of the fit each row is.", rich_help_panel=opt.FILES),
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace files that are there already.", rich_help_panel=opt.FILES)
-]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a row lacks every view, instead of labelling it -1.")]
 
 STANDARD_OUTPUT = Path("-")
@@ -65,7 +62,7 @@ def predict(
     confidence: Confidence = False,
     novelty: Novelty = False,
     embedding: Embedding = None,
-    overwrite: Overwrite = False,
+    overwrite: opt.Overwrite = False,
     strict: Strict = False,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
@@ -223,14 +220,11 @@ def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voi
 
 
 def check_new_outputs(paths: Sequence[Path | None], opened: OpenedViews, *, overwrite: bool, json: bool) -> None:
-    """Refuse outputs that cannot be written, or that are there already."""
+    """Refuse outputs that cannot be written, or that are there already; labels may go to standard output."""
     if STANDARD_OUTPUT in paths and json:
         raise ValueError("--labels - and --json both write to standard output. Leave one of them out.")
-    files = [path for path in paths if path is not None and path != STANDARD_OUTPUT]
-    check_outputs(files, [], opened.files.values())
-    for path in files:
-        if path.is_file() and not overwrite:
-            raise ValueError(f"{path} is there already. Choose another name, or add --overwrite.")
+    files = [path for path in paths if path != STANDARD_OUTPUT]
+    check_outputs(files, [], opened.files.values(), overwrite=overwrite)
 
 
 def refuse_lacking(part: Prediction) -> None:

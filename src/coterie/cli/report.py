@@ -67,6 +67,7 @@ def report(
     model: ModelArgument,
     views: opt.ViewFiles,
     out: Out = Path("report.html"),
+    overwrite: opt.Overwrite = False,
     target: opt.TargetFile = None,
     id_column: opt.IdColumn = None,
     header: opt.Header = None,
@@ -114,7 +115,7 @@ def report(
         estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
         voice.stage("matching rows")
         opened = match_to_model(files, estimator)
-        check_outputs([], [out], opened.files.values())
+        check_outputs([], [out], opened.files.values(), overwrite=overwrite)
         voice.stage("reading columns")
         given = Extras(
             target=read_target(target, id_column, opened, header),

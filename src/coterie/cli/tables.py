@@ -180,11 +180,16 @@ def read_columns(
 # -- what is written ------------------------------------------------------------------------------------------------
 
 
+PAGE_MARK, PAGE_HEAD = b'<meta name="generator" content="coterie ', 4096  # what a report says of itself, and where
+
+
 class RehearsalEnd(Exception):
     """Ends a rehearsal of writing before anything is written."""
 
 
-def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], inputs: Iterable[FileTable]) -> None:
+def check_outputs(
+    tables: Iterable[Path | None], others: Iterable[Path | None], inputs: Iterable[FileTable], *, overwrite: bool
+) -> None:
     """Open and drop every file that is to be written, so that what cannot be written is known before the work.
 
     Parameters
@@ -195,6 +200,9 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
         Models and reports.
     inputs : FileTables
         What is read, and must not be overwritten.
+    overwrite : bool
+        Whether files that are there already may be replaced. Pages that Coterie wrote may always be: their models and
+        rows are still there.
     """
     from coterie.files import written_whole
     from coterie.formats import open_writer
@@ -213,12 +221,20 @@ def check_outputs(tables: Iterable[Path | None], others: Iterable[Path | None], 
         taken[path.resolve()] = "would be written twice"
         if path.is_dir():
             raise ValueError(f"{path} cannot be written: it is a folder. Name a file in it.")
+        if path.is_file() and not overwrite and not is_own_page(path):
+            raise ValueError(f"{path} is there already. Choose another name, or add --overwrite.")
         try:
             with suppress(RehearsalEnd), open_writer(path) if path in rows else written_whole(path):
                 raise RehearsalEnd
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise ValueError(f"{path} cannot be written: {why}.") from error
+
+
+def is_own_page(path: Path) -> bool:
+    """Whether a file is a report that Coterie wrote."""
+    with path.open("rb") as file:
+        return PAGE_MARK in file.read(PAGE_HEAD)
 
 
 def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, id_name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import Any
 
@@ -32,3 +33,14 @@ def kernels_of(array: Any) -> ModuleType:
     from coterie.kernels import cpu
 
     return cpu
+
+
+def triangle_side(size: int) -> int:
+    """Return the number of rows of a triangle, given how many numbers it holds.
+
+    Examples
+    --------
+    >>> triangle_side(6)
+    3
+    """
+    return (math.isqrt(8 * size + 1) - 1) // 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import LANES, _lapack, _plain
+from coterie.kernels import LANES, _lapack, _plain, triangle_side
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
 BATCHED = False
@@ -242,11 +241,6 @@ def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
     check_landmark_numbers(indices, triangle_side(len(total)))
     compiled_loops().gram(indices, weights, total)
-
-
-def triangle_side(size: int) -> int:
-    """Return the number of rows of a triangle, given how many numbers it holds."""
-    return (math.isqrt(8 * size + 1) - 1) // 2
 
 
 def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:

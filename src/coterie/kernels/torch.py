@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.kernels import triangle_side
 from coterie.kernels._torch_columns import (  # noqa: F401
     column_mean_and_std,
     column_quantiles,
@@ -252,19 +253,17 @@ def host_neighbours(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[np.
 
 
 def new_gram(n_landmarks: int, like: Any) -> Any:
-    """Return zeros that :func:`gram` adds to, where ``like`` is."""
+    """Return zeros that :func:`gram` adds to, where ``like`` is: on a CPU the lower triangle alone, row by row."""
     import torch
 
-    dtype = torch.int64 if like.is_cuda else torch.float64
-    return torch.zeros((n_landmarks, n_landmarks), dtype=dtype, device=like.device)
+    if like.is_cuda:
+        return torch.zeros((n_landmarks, n_landmarks), dtype=torch.int64, device=like.device)
+    return torch.zeros(n_landmarks * (n_landmarks + 1) // 2, dtype=torch.float64)
 
 
 def gram(indices: Any, weights: Any, total: Any) -> None:
     """Add sum_i z_i z_i^T of one graph to ``total``, at least its lower triangle."""
-    import torch
-
     n, q = indices.shape
-    p = total.shape[0]
     if indices.is_cuda:
         import triton
 
@@ -273,12 +272,12 @@ def gram(indices: Any, weights: Any, total: Any) -> None:
         indices, weights = lay_out(indices, weights)
 
         gram_kernel[(triton.cdiv(n, 256),)](
-            indices, weights, total, n, p, indices.stride(1), q, SCALE=FIXED_POINT, BLOCK_N=256
+            indices, weights, total, n, len(total), indices.stride(1), q, SCALE=FIXED_POINT, BLOCK_N=256
         )
         return
-    dense = torch.zeros((n, p), dtype=torch.float64)
-    dense.scatter_(1, indices.long(), weights.double())
-    total += dense.mT @ dense
+    from coterie.kernels import cpu
+
+    cpu.gram(*host_neighbours(indices, weights, np.array([0, q])), total.numpy())
 
 
 def finish_gram(total: Any) -> Any:
@@ -288,8 +287,13 @@ def finish_gram(total: Any) -> Any:
     if total.dtype == torch.int64:
         from coterie.kernels._triton import FIXED_POINT
 
-        total = total.double() / FIXED_POINT
-    return total.tril() + total.tril(-1).mT
+        whole = total.double() / FIXED_POINT
+    else:
+        p = triangle_side(len(total))
+        lower = torch.tril_indices(p, p)
+        whole = total.new_zeros((p, p))
+        whole[lower[0], lower[1]] = total
+    return whole.tril() + whole.tril(-1).mT
 
 
 def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bool) -> Any:

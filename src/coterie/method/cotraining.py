@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import convert, like, precision_of, stack, to_host
+from coterie.arrays import beside, convert, lies_on_gpu, like, precision_of, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block
 from coterie.method.rowmap import Basis, Guide, guide_all
@@ -244,25 +244,27 @@ def solve_graphs(
     kind: Any,
     starts: Sequence[Any] | None = None,
 ) -> tuple[Spectrum, ...]:
-    """Return every graph's spectrum: one after the other on several threads, or all at once on a GPU.
+    """Return every graph's spectrum: all at once on a GPU, and else one after the other on several threads.
 
     ``kind`` is any array like the rows' weights, and ``starts`` are those of spectra that are thought to be near.
     """
-    batched = kernels_of(kind).BATCHED
     solve = partial(
-        graph_spectrum,
-        n_components=settings.n_vectors,
-        drop_first=settings.drop_first,
-        precision="float64" if batched else precision_of(kind),  # a GPU's time goes into launching
-        goal=precision_of(kind),
+        graph_spectrum, n_components=settings.n_vectors, drop_first=settings.drop_first, goal=precision_of(kind)
     )
     if starts is None:
         starts = [None] * (len(bounds) - 1)
-    if not batched:
-        jobs = zip(sum_grams(rows, n_landmarks, bounds, kind), starts, strict=True)  # one after the other
-        return tuple(in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads))
-    grams = list(whole_grams(rows, n_landmarks, bounds, kind))  # each (p, p)
-    found = solve(stack(grams), start=None if starts[0] is None else stack(starts))
+    if lies_on_gpu(kind):
+        return solve_at_once(list(whole_grams(rows, n_landmarks, bounds, kind)), starts, solve)
+    # NumPy's for any rows in host memory: there, filters of all graphs at once take far longer than Lanczos' method.
+    jobs = zip(map(to_host, sum_grams(rows, n_landmarks, bounds, kind)), to_host(starts), strict=True)
+    solve = partial(solve, precision=precision_of(kind))
+    found = in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads)
+    return tuple(beside(spectrum, kind) for spectrum in found)
+
+
+def solve_at_once(grams: Sequence[Any], starts: Sequence[Any], solve: Callable[..., Spectrum]) -> tuple[Spectrum, ...]:
+    """Return every graph's spectrum, in float64: a GPU's time goes into launching."""
+    found = solve(stack(grams), start=None if starts[0] is None else stack(starts), precision="float64")
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
-from coterie.kernels import cpu, kernels_of
+from coterie.kernels import cpu, kernels_of, triangle_side
 from coterie.rows import Rows
 from coterie.validation import must_be_finite
 
@@ -99,7 +99,7 @@ def joined_spectrum(total: np.ndarray, start: np.ndarray | None, solve: Callable
     ``total`` are sums in host memory, and ``start`` is that of a spectrum near this one.
     """
     own = cpu.joined_landmarks(total)  # (o,)
-    n_landmarks = cpu.triangle_side(len(total))
+    n_landmarks = triangle_side(len(total))
     if len(own) in (0, n_landmarks):
         return solve(cpu.finish_gram(total), start=start)
     found = solve(cpu.finish_gram(total, own), start=None if start is None else start[own])
