@@ -110,7 +110,8 @@ def share_directions(
         return None
     with progress.stage("preparation"):
         blocks = sample.views.read(slice(None))
-        found = shared_preparations(blocks, sample.preparations, settings.most_clusters, rng)
+        k, n_threads = settings.most_clusters, settings.n_threads
+        found = shared_preparations(blocks, sample.preparations, k, rng, n_threads)
     return None if found is None else replace(sample, preparations=tuple(found), shared=True)
 
 

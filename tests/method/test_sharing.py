@@ -61,6 +61,15 @@ def test_views_that_no_row_has_together_share_nothing(rng):
     assert shared_preparations(blocks, preparations, 2, rng) is None
 
 
+def test_directions_do_not_depend_on_the_number_of_threads(rng):
+    views, _ = hidden_clusters(6000, 5, (40, 30), rng)
+    blocks, preparations = as_views(views).read(slice(None)), [prepare(view) for view in views]
+    found = [shared_preparations(blocks, preparations, 5, np.random.default_rng(0), n) for n in (1, 3)]
+    for one, several in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.steps[-1].directions, several.steps[-1].directions)
+        assert one.factor == several.factor
+
+
 def test_a_view_without_differences_shares_nothing(rng):
     views = [rng.standard_normal((200, 3)), np.ones((200, 2))]
     blocks = as_views(views).read(slice(None))

@@ -22,6 +22,7 @@ from coterie.arrays import to_host
 from coterie.method.assignment import assign, best_centroids, fewer_runs
 from coterie.method.landmarks import means_of_groups
 from coterie.method.seeding import draw_starts
+from coterie.threads import in_order
 from coterie.views.preparation import Columns, Preparation, Project, Step, apply_steps, column_moments, spread
 
 # Wider views would make large eigenproblems; and each column of a view needs rows to be told from chance.
@@ -42,9 +43,16 @@ BEYOND_CHANCE = 1.2
 TURNS = 2
 TURN_STARTS = 2
 
+# Rows of a product that one thread makes at a time.
+PART_ROWS = 2048
+
 
 def shared_preparations(
-    blocks: Sequence[Any], preparations: Sequence[Preparation], n_clusters: int, rng: np.random.Generator
+    blocks: Sequence[Any],
+    preparations: Sequence[Preparation],
+    n_clusters: int,
+    rng: np.random.Generator,
+    n_threads: int = 1,
 ) -> list[Preparation] | None:
     """Return preparations that keep the directions which views share, or None where there are none beyond chance.
 
@@ -54,26 +62,28 @@ def shared_preparations(
     if not complete.any():
         return None
     chains = [with_all_columns(preparation.steps) for preparation in preparations]
-    rows = [known_rows(block, complete) for block in blocks]
-    tables = [standardised(apply_steps(chain, own)) for chain, own in zip(chains, rows, strict=True)]
+    rows = list(in_order(lambda block: known_rows(block, complete), blocks, n_threads))
+    numbers = range(len(blocks))
+    tables = list(in_order(lambda v: standardised(apply_steps(chains[v], rows[v])), numbers, n_threads))
     widths = [table.shape[1] for table, _ in tables]
     if len(tables) < 2 or sum(widths) > MOST_SHARED_COLUMNS or complete.sum() < ROWS_PER_COLUMN * max(widths):
         return None
-    whiteners = [whitener(table) for table, _ in tables]
+    whiteners = [whitener(table, n_threads) for table, _ in tables]
     if not all(own.shape[1] for own in whiteners):  # a view without any differences
         return None
-    white = [table @ own.astype(table.dtype) for (table, _), own in zip(tables, whiteners, strict=True)]  # each (s, w)
-    shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng)
+    white = [project(table, own, n_threads) for (table, _), own in zip(tables, whiteners, strict=True)]  # each (s, w)
+    shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng, n_threads)
     if shared is None:
         return None
-    found = []
-    telling = telling_directions(white, shared, n_clusters, rng)
-    parts = [own @ part for own, part in zip(whiteners, telling, strict=True)]  # each (d, m)
-    for preparation, chain, (_, columns), part, own in zip(preparations, chains, tables, parts, rows, strict=True):
-        steps = (*chain, columns, Project(part.astype(preparation.dtype)))
-        plain = replace(preparation, steps=steps, factor=1.0, kind=f"{preparation.kind}, shared")
-        found.append(replace(plain, factor=1.0 / spread(plain, own)))
-    return found
+    telling = telling_directions(white, shared, n_clusters, rng, n_threads)
+
+    def reduced(v: int) -> Preparation:
+        part = (whiteners[v] @ telling[v]).astype(preparations[v].dtype)  # (d, m)
+        steps, kind = (*chains[v], tables[v][1], Project(part)), f"{preparations[v].kind}, shared"
+        plain = replace(preparations[v], steps=steps, factor=1.0, kind=kind)
+        return replace(plain, factor=1.0 / spread(plain, rows[v]))
+
+    return list(in_order(reduced, numbers, n_threads))
 
 
 def present_rows(block: Any) -> np.ndarray:
@@ -104,15 +114,18 @@ def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
     return columns(rows.astype(precision)).astype(np.float32), columns  # (s, d)
 
 
-def shared_directions(white: Sequence[np.ndarray], most: int, rng: np.random.Generator) -> list[np.ndarray] | None:
+def shared_directions(
+    white: Sequence[np.ndarray], most: int, rng: np.random.Generator, n_threads: int = 1
+) -> list[np.ndarray] | None:
     """Return each view's part of the directions that white views share beyond chance (w x m), or None.
 
     With the views side by side, A, the eigenvalues of A^T A / n are 1 where views are independent, and up to the number
     of views where they say the same. The largest one of rows that are permuted in every view is what chance makes of as
     many rows and columns.
     """
-    values, vectors = eigh(correlation(white))
-    chance = eigh(correlation([table[rng.permutation(len(table))] for table in white]), eigvals_only=True)[-1]
+    values, vectors = eigh(correlation(white, n_threads=n_threads))
+    orders = [rng.permutation(len(table)) for table in white]
+    chance = eigh(correlation(white, orders, n_threads), eigvals_only=True)[-1]
     m = min(int((values > 1 + BEYOND_CHANCE * (chance - 1)).sum()), most)
     if m == 0:
         return None
@@ -121,21 +134,25 @@ def shared_directions(white: Sequence[np.ndarray], most: int, rng: np.random.Gen
 
 
 def telling_directions(
-    white: Sequence[np.ndarray], directions: Sequence[np.ndarray], k: int, rng: np.random.Generator
+    white: Sequence[np.ndarray],
+    directions: Sequence[np.ndarray],
+    k: int,
+    rng: np.random.Generator,
+    n_threads: int = 1,
 ) -> Sequence[np.ndarray]:
     """Return each view's directions in which clusters differ (w x k - 1), beginning at the given ones."""
     for _ in range(TURNS if k > 1 else 0):
-        directions = centroid_spans(white, group_along(white, directions, k, rng), k)
+        directions = centroid_spans(white, group_along(white, directions, k, rng, n_threads), k)
     return directions
 
 
 def group_along(
-    tables: Sequence[np.ndarray], directions: Sequence[np.ndarray], k: int, rng: np.random.Generator
+    tables: Sequence[np.ndarray], directions: Sequence[np.ndarray], k: int, rng: np.random.Generator, n_threads: int
 ) -> np.ndarray:
     """Return the clusters that k-means finds along the given directions of every view."""
-    parts = [table @ own.astype(table.dtype) for table, own in zip(tables, directions, strict=True)]  # each (s, m)
-    rows = np.hstack(parts)
-    return assign(rows, best_centroids(rows, draw_starts(fewer_runs(TURN_STARTS, k), k, rng))).labels  # (s,)
+    parts = [project(table, own, n_threads) for table, own in zip(tables, directions, strict=True)]  # each (s, m)
+    rows, draws = np.hstack(parts), draw_starts(fewer_runs(TURN_STARTS, k), k, rng)
+    return assign(rows, best_centroids(rows, draws, n_threads)).labels  # (s,)
 
 
 def centroid_spans(tables: Sequence[np.ndarray], labels: np.ndarray, k: int) -> list[np.ndarray]:
@@ -149,15 +166,35 @@ def centroid_spans(tables: Sequence[np.ndarray], labels: np.ndarray, k: int) -> 
     return found
 
 
-def whitener(table: np.ndarray) -> np.ndarray:
+def whitener(table: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """Return W such that table @ W has nearly unit covariance; directions with hardly any variance are left out."""
-    values, vectors = eigh(correlation([table]))
+    values, vectors = eigh(correlation([table], n_threads=n_threads))
     floor = RIDGE * values.mean()
     kept = values > floor
     return vectors[:, kept] * (values[kept] + floor) ** -0.5  # (d, w)
 
 
-def correlation(tables: Sequence[np.ndarray]) -> np.ndarray:
-    """Return A^T A / n of tables side by side."""
-    side_by_side = np.hstack(tables)
-    return (side_by_side.T @ side_by_side).astype(np.float64) / len(side_by_side)
+def correlation(
+    tables: Sequence[np.ndarray], orders: Sequence[np.ndarray] | None = None, n_threads: int = 1
+) -> np.ndarray:
+    """Return A^T A / n of tables side by side, the rows of each in its order."""
+
+    n = len(tables[0])
+    orders = [np.arange(n)] * len(tables) if orders is None else orders
+
+    def gram(part: slice) -> np.ndarray:
+        rows = np.hstack([table[order[part]] for table, order in zip(tables, orders, strict=True)])  # (b, sum of d)
+        return (rows.T @ rows).astype(np.float64)
+
+    return np.sum(list(in_order(gram, parts_of(n), n_threads)), axis=0) / n
+
+
+def project(table: np.ndarray, directions: np.ndarray, n_threads: int) -> np.ndarray:
+    """Return the table times the directions, in its own precision."""
+    own = directions.astype(table.dtype)
+    return np.concatenate(list(in_order(lambda part: table[part] @ own, parts_of(len(table)), n_threads)))
+
+
+def parts_of(n_rows: int) -> list[slice]:
+    """Return the parts of rows that threads work on, the same ones for any number of threads."""
+    return [slice(start, start + PART_ROWS) for start in range(0, n_rows, PART_ROWS)]
