@@ -127,3 +127,9 @@ def test_a_child_ends_with_its_parent(tmp_path):
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_alive(pid)
+
+
+def test_a_process_that_cannot_be_started_says_why():
+    """A state that cannot be sent stands for what an operating system refuses."""
+    with pytest.raises(Exception, match="lambda"), Child(lambda: None) as never:
+        never.call(add, 1)

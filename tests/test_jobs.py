@@ -103,6 +103,11 @@ def test_parameters_differ_where_values_do():
     assert as_text([third]) == as_text([third.copy()])
 
 
+def test_numbers_of_numpy_are_the_same_parameters():
+    assert as_text([np.int64(3), np.float64(0.5)]) == as_text([3, 0.5])
+    assert as_text(np.float32(0.1)) != as_text(0.1)  # another number
+
+
 def test_other_code_is_another_job(tmp_path):
     """The digest of a copy is the same, until a line of it changes."""
     copied = tmp_path / "coterie"

@@ -88,6 +88,15 @@ def test_weights_with_an_index_are_those_of_the_rows_it_names(data):
         fit(frames, sample_weight=repeats[1:])
 
 
+def test_weights_whose_ids_are_written_otherwise_are_refused(data):
+    import pandas as pd
+
+    frames = {name: pd.DataFrame(view, index=np.arange(5, 5 + N)) for name, view in data.views.items()}
+    weights = pd.Series(1.0, index=[f"{row:04}" for row in range(5, 5 + N)])
+    with pytest.raises(ValueError, match=r"sample_weight and the rows have .* such as '0005' and 5"):
+        GuidedCoTraining(3, random_state=0).fit(frames, sample_weight=weights)
+
+
 @pytest.mark.parametrize("weights", [np.ones(5), np.zeros(N), np.full(N, 0.5), np.full(N, np.nan), ["a"] * N])
 def test_weights_that_are_no_counts(data, weights):
     with pytest.raises(ValueError, match="sample_weight"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from coterie import GuidedCoTraining
+from coterie.datasets import make_views
 from coterie.settings import as_scales, settle, weigh_views
 from coterie.views import View, Views
 
@@ -148,3 +149,17 @@ def test_nothing_that_was_passed_in_is_changed():
     before = {name: repr(value) for name, value in parameters.items()}
     settle("GuidedCoTraining", parameters, Views((View("view0", Unread(100)), View("view1", Unread(100)))))
     assert {name: repr(value) for name, value in parameters.items()} == before
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64])
+def test_numpys_numbers_are_those_of_python(kind):
+    """Numbers of 8 bits overflow where they are multiplied with the number of rows."""
+    views = make_views(200, 3, n_columns=(6, 4), random_state=0).views
+    asked = {"n_clusters": 3, "n_landmarks": 60, "n_neighbors": [3, 5], "block_size": 100, "n_init": 2, "max_iter": 2}
+    numbers = {name: np.array(value, kind) if name == "n_neighbors" else kind(value) for name, value in asked.items()}
+    chosen = {"basis": np.str_("commute"), "drop_first": np.bool_(True), "view_weights": np.array([1, 2], np.float16)}
+    given = GuidedCoTraining(**numbers, **chosen, random_state=0)
+    plain = {"basis": "commute", "drop_first": True, "view_weights": [1.0, 2.0]}
+    expected = GuidedCoTraining(**asked, **plain, random_state=0)
+    np.testing.assert_array_equal(given.fit(views).labels_, expected.fit(views).labels_)
+    assert given.estimate(views).memory == expected.estimate(views).memory

@@ -94,6 +94,9 @@ class Child:
         self._process = context.Process(target=answer_calls, args=(theirs, self._state), daemon=True)
         try:
             self._process.start()
+        except BaseException:
+            self._process = self._pipe = None  # there is nothing to end
+            raise
         finally:
             theirs.close()
         try:

@@ -25,7 +25,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The unfinished file lies beside the target until then. Any exception, Ctrl-C too, removes it and leaves what was
     there before. A process that is killed can remove nothing: the next one that writes the same target does. Missing
-    folders are created.
+    folders are created, and links are followed.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ['a.txt']
     """
     target = expand_home(path)
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
     unfinished = None
     try:
         if not target.parent.exists():
@@ -75,9 +77,12 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text to a file, in UTF-8, all of it or nothing."""
+    """Write text to a file, in UTF-8, all of it or nothing; a question mark for what has no code in it.
+
+    Names of files may be any bytes, and Python's text for them cannot always be written.
+    """
     with written_whole(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(text.encode("utf-8", "replace"))
 
 
 def open_unfinished(target: Path) -> BinaryIO:

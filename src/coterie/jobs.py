@@ -87,7 +87,7 @@ def full_text(value: Any) -> str:
         return "{" + ", ".join(f"{name!r}: {full_text(item)}" for name, item in value.items()) + "}"
     if type(value) in (list, tuple):
         return f"{type(value).__name__}[" + ", ".join(map(full_text, value)) + "]"
-    return repr(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)  # NumPy's 3 is the 3 of a command
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from coterie.method.landmarks import LANDMARKS
 from coterie.method.selection import settle_k_max
 from coterie.placement import BlockPlan
 from coterie.threads import count_threads
-from coterie.validation import check_choice, check_int, check_real, per_view, refuse
+from coterie.validation import check_choice, check_int, check_real, in_python, per_view, refuse
 from coterie.views import METRICS, SCALINGS, Views
 
 
@@ -230,7 +230,8 @@ def settle(owner: str, parameters: Mapping[str, Any], views: Views) -> Settings:
     >>> settings.landmarks.wanted, settings.graphs.scales
     (1500, (5, 10))
     """
-    given, stability = parameters, parameters["measure_stability"]
+    given = {name: in_python(value) for name, value in parameters.items()}
+    stability = given["measure_stability"]
     most = most_clusters(owner, given["n_clusters"], views.n_rows)
     scale = auto_scale(given["basis"], views.n_rows)
     plan = BlockPlan(given["block_size"], count_threads(given["n_jobs"]))

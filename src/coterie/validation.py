@@ -18,6 +18,21 @@ def refuse(owner: str, name: str, allowed: str, value: Any) -> NoReturn:
     raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
 
 
+def in_python(value: Any) -> Any:
+    """Return a parameter with Python's numbers for NumPy's: those of few bits overflow in products.
+
+    Examples
+    --------
+    >>> in_python([np.int8(3), {"a": np.float32(0.5)}])
+    [3, {'a': 0.5}]
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: in_python(entry) for name, entry in value.items()}
+    return [in_python(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 def check_int(owner: str, name: str, value: Any, *, low: int) -> None:
     """Refuse what is not a whole number of at least ``low``."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
@@ -34,6 +49,7 @@ def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = F
 
 def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse what is not one of the choices."""
+    value = in_python(value)
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
         refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
 

@@ -237,3 +237,42 @@ def test_pages_of_ours_are_replaced_and_those_of_others_are_not(folder):
     assert "overwrite" not in run_json("fit", *fit[1:], "--overwrite")["config"]  # how a run is done, not what it gives
     Path("page.html").write_text("<html>a page by hand</html>")
     assert "page.html is there already" in refused(*report)
+
+
+# -- names of files that are not text --------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are text there")
+def test_names_of_files_may_be_any_bytes(folder):
+    given, known, out = map(os.fsdecode, (b"caf\xe9.npy", b"y\xe9.npy", b"out\xff.csv"))
+    shutil.copy("pixels.npy", given)
+    shutil.copy("y.npy", known)
+    files = [given, "hog.parquet"]
+    fit = ["fit", *files, "-k", K, *QUICK, "--labels", out, "--model", "m.coterie", "--report", "page.html"]
+    found = run_json(*fit)
+    assert list(found["views"]) == ["caf?", "hog"]
+    assert found["files"]["labels"] == out
+    assert Path(out).exists()
+    for words in (
+        ["predict", "m.coterie", *files, "--labels", "new.csv"],
+        ["report", "m.coterie", *files, "-o", "again.html", "--colour-by", known],
+        ["describe", "m.coterie"],
+        ["convert", *files, "both.h5"],
+        ["convert", given, "one.csv"],
+    ):
+        run_json(*words)
+
+
+def test_a_column_of_ids_that_no_file_can_have_is_refused(folder):
+    assert "pixels.npy has no column 'person', which is to be the id column" in refused(
+        "fit", "pixels.npy", "-k", "3", "--id-column", "person"
+    )
+
+
+def test_links_are_written_through(folder):
+    Path("elsewhere").mkdir()
+    Path("out.csv").symlink_to(Path("elsewhere", "real.csv"))  # which is not there yet
+    for options in [], ["--overwrite"]:
+        run("convert", "pixels.npy", "out.csv", *options)
+        assert Path("out.csv").is_symlink()
+        assert os.listdir("elsewhere") == ["real.csv"]

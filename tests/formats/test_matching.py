@@ -127,3 +127,35 @@ def test_a_fit_takes_over_how_a_command_matched_the_rows(tmp_path):
     opened = match_files({table.name: table for table in frames(tmp_path, a=["p", "q", "r"], b=["r", "s", "p"])})
     views = as_views(opened.tables)
     assert [view.positions is opened.positions[view.name] for view in views] == [True, True]
+
+
+@pytest.mark.parametrize(("here", "there"), [("007", "7"), ("7", "7.0"), (" 7", "7"), ("7", "+7")])
+def test_ids_that_differ_in_their_writing_alone_are_said_and_not_matched(tmp_path, here, there):
+    said = f"a.csv and .*b.csv have 1 row ids that differ .* such as {here!r} and {there!r}".replace("+", r"\+")
+    with pytest.warns(UserWarning, match=said):
+        ids, positions = match_rows(written(tmp_path, a=["p", here], b=["p", there]))
+    assert ids.tolist() == ["p", here, there]
+    assert positions[1].tolist() == [0, -1, 1]
+    with pytest.raises(FormatError, match=rf"in common with .*b.csv: its first is 'q'.* such as '{here}' and"):
+        match_rows(written(tmp_path, a=["q", here], b=["r", there]))
+
+
+def test_labels_whose_ids_are_written_otherwise_are_refused_with_one_of_each(tmp_path):
+    write_table(tmp_path / "y.csv", {"label": [0, 1]}, ids=["7", "8"])
+    target = open_target(tmp_path / "y.csv", id_column="id")
+    with pytest.raises(FormatError, match=r"The data and .*y.csv have 2 row ids that differ .* '007' and '7'"):
+        target.for_rows(np.array(["007", "008"]), 2)
+
+
+def test_ids_that_one_table_tells_apart_are_not_taken_for_others(tmp_path):
+    """Whoever has 007 beside 7 means two rows."""
+    _, positions = match_rows(written(tmp_path, a=["p", "007", "07"], b=["p", "7"]))
+    assert positions[1].tolist() == [0, -1, -1, 1]
+
+
+def written(folder, **ids):
+    """Files whose ids are text, as it is given."""
+    for name, own in ids.items():
+        lines = "".join(f'"{row}",{number}\n' for number, row in enumerate(own))
+        (folder / f"{name}.csv").write_text(f"id,x\n{lines}")
+    return [open_table(folder / f"{name}.csv", id_column="id") for name in ids]

@@ -93,3 +93,19 @@ def test_values_that_do_not_look_like_names_raise_no_warning(tmp_path, text):
     path = tmp_path / "x.csv"
     path.write_text(text)
     assert open_table(path).shape[0] == 2
+
+
+def test_headers_in_other_encodings_are_refused_with_the_one_to_write(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes("größe,gewicht\n1,2\n3,4\n".encode("latin-1"))
+    with pytest.raises(
+        FormatError, match=r"x.csv: line 1 is not UTF-8 \(b'gr\\xf6\\xdfe,gewicht'\). Write .* in UTF-8"
+    ):
+        open_table(path)
+    for encoding in ("utf-16", "utf-16-be"):
+        mark = "\ufeff" if encoding == "utf-16-be" else ""
+        path.write_bytes(f"{mark}größe,gewicht\n1,2\n3,4\n".encode(encoding))
+        with pytest.raises(FormatError, match=r"x.csv is text in UTF-16. Write it in UTF-8"):
+            open_table(path)
+    path.write_text("größe,gewicht\n1,2\n3,4\n", encoding="utf-8-sig")
+    assert open_table(path).columns == ("größe", "gewicht")

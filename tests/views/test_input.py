@@ -296,6 +296,23 @@ def test_default_indexes_of_other_lengths_are_refused(data):
         model.predict({"a": a.iloc[:10].reset_index(drop=True), "b": b.iloc[:7].reset_index(drop=True)})
 
 
+def test_indexes_that_differ_in_their_writing_alone_are_said(data):
+    import pandas as pd
+
+    a, b = (pd.DataFrame(view) for view in data.views.values())
+    a.index = [f"{i:03}" for i in range(120)]  # 100 to 119 are the same
+    b.index = [str(i) for i in range(120)]
+    with pytest.warns(UserWarning, match=r"'a' and View 'b' have 100 row ids that differ .* such as '000' and '0'"):
+        fit({"a": a, "b": b})
+    b.index = np.arange(120)[::-1]
+    a.index = [str(i) for i in b.index]
+    with (
+        pytest.warns(UserWarning, match=r"120 row ids .* such as '119' and 119"),
+        pytest.raises(ValueError, match="nothing in"),
+    ):
+        fit({"a": a, "b": b})
+
+
 def test_ids_that_have_nothing_in_common_are_shown(data):
     import pandas as pd
 

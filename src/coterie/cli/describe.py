@@ -9,7 +9,7 @@ import typer
 from coterie.cli import options as opt
 from coterie.cli.fit import chosen_basis, show_choice
 from coterie.cli.predict import ModelArgument
-from coterie.cli.session import Voice, cell
+from coterie.cli.session import Voice, cell, in_json
 from coterie.cli.start import import_estimator, quick_imports
 
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ def show(console: Console, found: dict[str, Any]) -> None:
     show_choice(console, found)
     console.print("parameters: " + cell(", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())))
     if found["notes"]:
-        console.print("notes: " + cell(opt.in_json(found["notes"])), soft_wrap=True)
+        console.print("notes: " + cell(in_json(found["notes"])), soft_wrap=True)

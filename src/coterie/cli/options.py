@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.session import as_json, remember_debug
+from coterie.cli.session import as_json, in_json, remember_debug
 from coterie.files import expand_home
 
 if TYPE_CHECKING:
@@ -139,11 +139,6 @@ def as_toml(options: Mapping[str, Any]) -> str:
     """
     # Text, whole numbers, lists and true or false are written alike in TOML and JSON.
     return "".join(f"{name} = {in_json(value)}\n" for name, value in options.items())
-
-
-def in_json(value: Any) -> str:
-    """Return a plain value as JSON in one line."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 # -- values ---------------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class Voice:
             from coterie import __version__
 
             whole = {"coterie": __version__, **found, "warnings": self.warnings}
-            typer.echo(json.dumps(as_json(whole), ensure_ascii=False, allow_nan=False))
+            typer.echo(in_json(as_json(whole)))
         elif not self.quiet:
             show(console())
 
@@ -229,6 +229,22 @@ def console() -> Console:
 
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+
+
+def in_json(value: Any) -> str:
+    """Return a plain value as JSON in one line; all but ASCII is escaped where names of files are not UTF-8.
+
+    Examples
+    --------
+    >>> in_json({"labels": "out.csv"})
+    '{"labels": "out.csv"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False)
+    return text
 
 
 def as_json(value: Any) -> Any:

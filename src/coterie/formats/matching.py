@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -27,6 +30,8 @@ class HasRows(Protocol):
     def __len__(self) -> int: ...
 
 
+WHOLE_NUMBER = re.compile(r"([+-]?)0*(\d+)(\.0*)?")
+
 # Whoever asks for the rows of the same tables again, a command and then the fit that it runs, gets the same answer.
 _REMEMBERED: WeakKeyDictionary[HasRows, tuple[list[ref[HasRows]], Matching]] = WeakKeyDictionary()
 
@@ -34,7 +39,8 @@ _REMEMBERED: WeakKeyDictionary[HasRows, tuple[list[ref[HasRows]], Matching]] = W
 def match_rows(tables: Sequence[HasRows]) -> Matching:
     """Match the rows of several tables: by id where they have ids, by position where none has.
 
-    Whole numbers and text are compared as text. Ids that only number the rows from 0 are no ids where another table
+    Whole numbers and text are compared as text, so that "007" is not "7"; a warning says where that would match more.
+    Ids that only number the rows from 0 are no ids where another table
     has none. The same tables are matched once.
 
     Parameters
@@ -151,6 +157,8 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
     ranks = np.split(rank[numbers], np.cumsum([len(ids) for ids in lists])[:-1]) if not alike else [rank[numbers]]
     in_tables = np.bincount(rank[numbers])  # (n,) how often an id appears
     positions: list[np.ndarray | None] = []
+    lone = [(where, ids[in_tables[mine] == 1]) for (where, _), mine, ids in zip(named, ranks, lists, strict=False)]
+    hint = "" if alike else next(alike_but_for_writing(lone), "")
     for (where, _), mine, ids in zip(named, ranks, lists, strict=False):
         rows = np.full(len(order), -1)
         rows[mine] = np.arange(len(mine))
@@ -161,8 +169,49 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
             other, theirs = next(pair for pair in named if pair[0] != where)
             raise FormatError(
                 f"{where} has no row id in common with {other}: its first is {str(ids[0])!r}, and there it is "
-                f"{str(theirs[0])!r}. Name the column of ids that both have, or write the ids alike."
+                f"{str(theirs[0])!r}. {hint or 'Name the column of ids that both have, or write the ids alike.'}"
             )
         in_place = len(rows) == len(mine) and bool((rows == np.arange(len(rows))).all())
         positions.append(None if in_place else rows)
+    if hint:
+        warnings.warn(hint, stacklevel=2)
     return values[order], positions if not alike else [None] * len(named)
+
+
+def alike_but_for_writing(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[str]:
+    """Yield a sentence for every two tables with ids that would be the same if they were written alike.
+
+    ``lone`` are the tables' names and those of their ids that no other table has.
+    """
+    if all(ids.dtype.kind in "iu" for _, ids in lone):
+        return  # numbers are written in one way
+    plain = [(where, by_plain_id(ids)) for where, ids in lone if len(ids)]
+    for (where, own), (other, theirs) in combinations(plain, 2):
+        both = [(own[text], theirs[text]) for text in own if text in theirs]
+        if both:
+            yield (
+                f"{where} and {other} have {len(both)} row ids that differ in zeros, a point, blanks or type alone, "
+                f"such as {both[0][0]!r} and {both[0][1]!r}. These are not matched: write them alike if they mean the "
+                "same rows."
+            )
+
+
+def by_plain_id(ids: np.ndarray) -> dict[str, Any]:
+    """Return ids by their plain form; those that share one are different ids, and left out."""
+    found: dict[str, Any] = {}
+    for row in ids.tolist():
+        text = plain_id(str(row))
+        found[text] = None if text in found else row
+    return {text: row for text, row in found.items() if row is not None}
+
+
+def plain_id(text: str) -> str:
+    """Return an id without what a spreadsheet adds or drops: blanks, leading zeros, and a point without digits.
+
+    Examples
+    --------
+    >>> [plain_id(text) for text in ("007", " 7", "7.0", "+7", "-07", "7a", "0")]
+    ['7', '7', '7', '7', '-7', '7a', '0']
+    """
+    number = WHOLE_NUMBER.fullmatch(text.strip())
+    return text.strip() if number is None else number[1].replace("+", "") + number[2]

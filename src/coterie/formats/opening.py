@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.formats.checks import address, listed
 from coterie.formats.columns import ColumnChoice, choose_columns
-from coterie.formats.errors import FormatError, blaming
+from coterie.formats.errors import FormatError, NoColumnError, blaming
 from coterie.formats.labels import Target, as_labels
 from coterie.formats.matching import joined_numbers, numbered_rows
 from coterie.formats.registry import Paths, Request, checked_family, family_of, files_of, stem
@@ -100,6 +100,7 @@ def open_table(
         chosen = choose_columns(columns, store.columns, store.shape[1], store.where)
     if name is None:
         name = name_of_key(key) if key else stem(Path(path) if isinstance(path, str | PathLike) else files[0])
+    name = name.encode("utf-8", "replace").decode()  # names of files may be any bytes; those of views are text
     return FileTable(name, store, chosen, files, request)
 
 
@@ -163,6 +164,12 @@ def open_views(
                     f"Name one of them: other={table.where}"
                 )
             views[table.name] = table
+    if id_column is not None and all(table.ids is None for table in views.values()):
+        where = next(iter(views.values())).where
+        raise NoColumnError(
+            f"{where} has no column {id_column!r}, which is to be the id column, and neither has any other file: only "
+            "text, parquet and Arrow files have columns."
+        )
     return views
 
 

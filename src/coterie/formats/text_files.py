@@ -34,6 +34,7 @@ from coterie.formats.unpacking import Content
 SEGMENT_BYTES = 4 << 20  # of text that are parsed at a time
 HEAD_BYTES = 16 << 20  # the first two lines are looked for in these
 BOM = b"\xef\xbb\xbf"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
@@ -99,7 +100,7 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
         if len(fields) != width:
             return f"line {number} has {len(fields)} fields where the first line has {width}. Repair that line."
         if not names and not is_utf8(content):
-            return f"line {number} is not UTF-8 ({content[:60]!r}). Write the file in this encoding."
+            return not_utf8(number, content)
         for name in names:
             field = fields[file.names.index(name)]
             if not is_number(field) and field.strip() not in MISSING:
@@ -110,6 +111,11 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
                     "(id_column: --id-column)."
                 )
     return None
+
+
+def not_utf8(number: int, content: bytes) -> str:
+    """Return what is wrong with a line in another encoding, most often Latin-1."""
+    return f"line {number} is not UTF-8 ({content[:60]!r}). Write the file in UTF-8."
 
 
 def is_utf8(content: bytes) -> bool:
@@ -192,8 +198,10 @@ def look_at(path: Path, header: bool | None) -> TextFile:
     lazy = Lazy(Content, path)
     content = lazy()
     head = content.read(0, HEAD_BYTES)
+    if head.startswith(UTF16):
+        raise FormatError(f"{path} is text in UTF-16. Write it in UTF-8.")
     if b"\0" in head:
-        raise FormatError(f"{path} is not text. Is its extension right?")
+        raise FormatError(f"{path} is not text in UTF-8. Is its extension right?")
     first, second = [*head.split(b"\n", 2), b""][:2]
     bom = len(BOM) if first.startswith(BOM) else 0
     kinds = DELIMITERS[plain_suffix(path)]
@@ -202,6 +210,8 @@ def look_at(path: Path, header: bool | None) -> TextFile:
     fields = split_line(line, delimiter)
     below = split_line(second.decode("utf-8", "replace"), delimiter)
     has_names = holds_names(fields, below, path) if header is None else header
+    if has_names and not is_utf8(first):
+        raise FormatError(f"{path}: {not_utf8(1, first)}")
     names = tuple(field.strip() for field in fields) if has_names else tuple(str(i) for i in range(len(fields)))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

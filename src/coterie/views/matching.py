@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -218,7 +219,21 @@ def align_by_index(views: list[View], ids: list[Any]) -> Views:
     for view, index in zip(views, ids, strict=True):
         check_unique(view.name, index)
         union = appended(union, index[union.get_indexer(index) < 0])
+    warn_of_writing(views, ids)
     return place_by_index(views, ids, union)
+
+
+def warn_of_writing(views: list[View], ids: list[Any]) -> None:
+    """Warn of ids that would be the same if they were written alike, such as 7, "7" and "007"."""
+    from coterie.formats.matching import alike_but_for_writing
+
+    lone = []
+    for number, (view, index) in enumerate(zip(views, ids, strict=True)):
+        others = [other for at, other in enumerate(ids) if at != number]
+        alone = np.all([other.get_indexer(index) < 0 for other in others], axis=0)  # (n,)
+        lone.append((f"View {view.name!r}", np.asarray(index)[alone]))
+    for sentence in alike_but_for_writing(lone):
+        warnings.warn(sentence, stacklevel=2)
 
 
 def appended(index: Any, more: Any) -> Any:
@@ -276,6 +291,11 @@ def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
     known = set(index.tolist())
     found = np.array([row in known for row in ids.tolist()])  # (n,)
     if not found.any():
+        from coterie.formats.matching import alike_but_for_writing
+
+        sentence = next(alike_but_for_writing([(label, np.asarray(index)), ("the rows", ids)]), None)
+        if sentence is not None:
+            raise ValueError(f"{sentence} Pass an array if the values are in the rows' order.")
         return values
     if not found.all() or not index.is_unique:
         raise ValueError(
