@@ -22,15 +22,13 @@ from coterie.kernels._torch_columns import (  # noqa: F401
 )
 from coterie.kernels._torch_groups import (  # noqa: F401
     add_groups,
-    add_start,
     assign,
     count_groups,
-    group_centroids,
-    label_votes,
     least_in_group,
-    nearest_centroids,
     nearest_in_group,
 )
+from coterie.kernels._torch_kmeans import best_centroids, cut_tables, far_apart, kmeans_runs  # noqa: F401
+from coterie.kernels._torch_votes import prediction_tables  # noqa: F401
 
 if TYPE_CHECKING:
     import torch
@@ -40,9 +38,6 @@ BATCHED = True
 
 # Products with landmarks and the choice of the nearest ones are one kernel, ``nearest``.
 FUSED = True
-
-# Passes of k-means between two checks whether it has settled: on a GPU the check takes longer than a pass.
-PASSES_PER_CHECK = 5
 
 # On a GPU a full reduction of a matrix takes longer than any number of filters that would be tried.
 FILTERS_PER_REDUCTION = math.inf
