@@ -123,10 +123,9 @@ def different_rows(rows: Any, count: int) -> Any:
 
     left, tiny, chosen = rows.clone(), torch.finfo(rows.dtype).tiny, []
     for _ in range(count):
-        at = torch.linalg.vector_norm(left, dim=2).argmax(dim=1)[:, None, None]  # (T, 1, 1)
+        length, at = torch.linalg.vector_norm(left, dim=2, keepdim=True).max(dim=1, keepdim=True)  # (T, 1, 1)
         chosen.append(at)
-        own = left.gather(1, at.expand(-1, 1, rows.shape[2]))  # (T, 1, c)
-        own /= torch.linalg.vector_norm(own, dim=2, keepdim=True).clamp_(min=tiny)
+        own = left.gather(1, at.expand(-1, 1, rows.shape[2])).div_(length.clamp_(min=tiny))  # (T, 1, c)
         left.baddbmm_(left @ own.mT, own, alpha=-1)
     return rows.gather(1, torch.cat(chosen, dim=1).expand(-1, -1, rows.shape[2]))
 

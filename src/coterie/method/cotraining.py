@@ -18,11 +18,12 @@ from coterie.method.spectra import (
     Consensus,
     Spectrum,
     consensus,
+    grams_at_once,
     graph_spectrum,
     joined_spectrum,
     sum_grams,
+    together,
     weighted_basis,
-    whole_grams,
     with_constant,
 )
 from coterie.rows import Rows
@@ -218,8 +219,8 @@ def stack_bases(
     graphs: GraphWeights | None = None,
 ) -> StackedBases:
     """Return the sums over rows that :func:`first_round` needs."""
-    used = [with_constant(spectrum) for spectrum in spectra] if settings.add_constant else spectra
-    own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in used]), precision)  # (G, p, r)
+    used = with_constant(together(spectra)) if settings.add_constant else together(spectra)
+    own = convert(weighted_basis(used, settings.weighting), precision)  # (G, p, r)
     if graphs is None:
         sums = first_sums(rows, own, bounds, settings.unit)
         outer, graphs = sums.outer, weigh_graphs(sums, settings)
@@ -261,8 +262,7 @@ def solve_graphs(
     if not batched:
         jobs = zip(sum_grams(rows, n_landmarks, bounds, kind), starts, strict=True)  # one after the other
         return tuple(in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads))
-    grams = list(whole_grams(rows, n_landmarks, bounds, kind))  # each (p, p)
-    found = solve(stack(grams), start=None if starts[0] is None else stack(starts))
+    found = solve(grams_at_once(rows, n_landmarks, bounds, kind), start=None if starts[0] is None else stack(starts))
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 
