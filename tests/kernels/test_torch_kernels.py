@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from coterie.kernels import cpu
-from coterie.method.assignment import best_of
+from coterie.method.agreement import group_by_view, partition_agreement, predicted_labels
+from coterie.method.assignment import best_centroids, best_of
+from coterie.method.graphs import Block
 from coterie.method.seeding import draw_starts, far_apart
 
 torch = pytest.importorskip("torch")
+from coterie.kernels import _torch_votes  # noqa: E402
 from coterie.kernels import torch as kernels  # noqa: E402
 from coterie.kernels._torch_columns import host_eigenpairs  # noqa: E402
 
@@ -214,10 +217,25 @@ def test_kmeans_ends_where_the_cpu_does(rng, device):
 
 def test_an_empty_group_restarts_at_the_farthest_row(device):
     rows = np.array([[0.0], [1.0], [9.0]], dtype=np.float32)
-    labels, nearest = np.zeros((1, 3), dtype=np.int64), np.array([[0.0, 1.0, 81.0]])
-    means = kernels.group_centroids(*(on_device(part, device) for part in (rows, labels, nearest)), 2).cpu().numpy()
-    np.testing.assert_allclose(means[0, :, 0], [10 / 3, 9])
-    np.testing.assert_allclose(cpu.group_centroids(rows, labels, nearest, 2), means)
+    starts = np.array([[[0.0], [99.0]]], dtype=np.float32)
+    means, _ = kernels.kmeans_runs(on_device(rows, device), on_device(starts, device), 1)
+    np.testing.assert_allclose(means.cpu().numpy()[0, :, 0], [10 / 3, 9])
+    nearest = cpu.nearest_centroids(rows, starts)
+    np.testing.assert_allclose(cpu.group_centroids(rows, *nearest, 2), means.cpu().numpy())
+
+
+def test_tables_are_cut_at_once_as_one_by_one(rng, device):
+    """Columns of zeros that fill narrower tables up change nothing, and neither do the tables beside one."""
+    centers = rng.standard_normal((2, 6, 5))
+    tables = [(own[rng.integers(6, size=300)] + 0.3 * rng.standard_normal((300, 5))) for own in centers]
+    tables = [
+        on_device(table.astype(np.float32)[:, :width], device) for table, width in zip(tables, (3, 5), strict=True)
+    ]
+    some, draws = np.stack([np.arange(0, 300, 2)] * 2), np.stack([draw_starts(3, 6, rng) for _ in tables])
+    found = kernels.cut_tables(tables, some, draws, 100).cpu().numpy()  # (2, 300)
+    for labels, table, own in zip(found, tables, draws, strict=True):
+        centroids = best_centroids(table.cpu().numpy()[::2], own)
+        assert partition_agreement(labels, cpu.assign(table.cpu().numpy(), centroids)[0]) > 0.99
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.0, 1.0])
@@ -255,16 +273,31 @@ def test_eigenpairs_of_the_host_are_those_of_the_device(rng, device):
     np.testing.assert_allclose((matrices @ vectors).cpu(), (vectors * values[:, None]).cpu(), atol=1e-12)
 
 
-def test_votes_of_neighbours_are_those_of_the_cpu(rng, device):
+@pytest.mark.parametrize("most", [2**25, 1])
+def test_votes_of_neighbours_are_those_of_the_cpu(rng, device, monkeypatch, most):
+    monkeypatch.setattr(_torch_votes, "MOST_VOTES", most)
+    indices, weights, bounds = random_block(rng, widths=(3, 8, 5))
+    weights[:7, bounds[1] : bounds[2]] = 0  # rows that lack a view
+    indices[7, bounds[1] : bounds[2]] = indices.max() + 1 + np.arange(bounds[2] - bounds[1])  # and one that is alone
+    graph_views = [0, 1, 0]
+    partitions = rng.integers(4, size=(3, len(indices))).astype(np.int32)
+    own = on_device(indices.astype(np.int16), device), on_device(weights, device)
+    found = kernels.prediction_tables(*own, bounds, group_by_view(graph_views), on_device(partitions, device))
+    for labels, tables in zip(partitions, found, strict=True):
+        predicted = predicted_labels(Block(indices, weights), bounds, graph_views, labels)
+        for theirs, table in zip(predicted, tables, strict=True):
+            known = theirs >= 0
+            np.testing.assert_array_equal(
+                table, np.bincount(4 * theirs[known] + labels[known], minlength=16).reshape(4, 4)
+            )
+
+
+def test_shares_of_votes_sum_to_one(rng):
     indices, weights, bounds = random_block(rng)
-    labels = rng.integers(4, size=len(indices)).astype(np.int32)
     for start, stop in itertools.pairwise(bounds):
         own = indices[:, start:stop], weights[:, start:stop]
-        theirs = cpu.label_votes(*own, labels, 4)
-        tensors = on_device(own[0].astype(np.int16), device), on_device(own[1], device), on_device(labels, device)
-        np.testing.assert_allclose(kernels.label_votes(*tensors, 4).cpu().numpy(), theirs, rtol=1e-6)  # of float32
-        known = own[1].any(axis=1)
-        np.testing.assert_allclose(theirs.sum(axis=1), known, atol=1e-6)
+        votes = cpu.label_votes(*own, rng.integers(4, size=len(indices)).astype(np.int32), 4)
+        np.testing.assert_allclose(votes.sum(axis=1), own[1].any(axis=1), atol=1e-6)
 
 
 @pytest.mark.parametrize("k", [3, 100])

@@ -22,9 +22,6 @@ BATCHED = False
 # Products with landmarks and the choice of the nearest ones are two steps.
 FUSED = False
 
-# Whether k-means has settled is checked after every pass.
-PASSES_PER_CHECK = 1
-
 # A full reduction of a p x p matrix costs about p / m times this many filters of m columns.
 FILTERS_PER_REDUCTION = 1 / 3
 

@@ -23,15 +23,13 @@ from coterie.kernels._torch_columns import (  # noqa: F401
 )
 from coterie.kernels._torch_groups import (  # noqa: F401
     add_groups,
-    add_start,
     assign,
     count_groups,
-    group_centroids,
-    label_votes,
     least_in_group,
-    nearest_centroids,
     nearest_in_group,
 )
+from coterie.kernels._torch_kmeans import best_centroids, cut_tables, far_apart, kmeans_runs  # noqa: F401
+from coterie.kernels._torch_votes import prediction_tables  # noqa: F401
 
 if TYPE_CHECKING:
     import torch
@@ -41,9 +39,6 @@ BATCHED = True
 
 # Products with landmarks and the choice of the nearest ones are one kernel, ``nearest``.
 FUSED = True
-
-# Passes of k-means between two checks whether it has settled: on a GPU the check takes longer than a pass.
-PASSES_PER_CHECK = 5
 
 # On a GPU a full reduction of a matrix takes longer than any number of filters that would be tried.
 FILTERS_PER_REDUCTION = math.inf
@@ -214,17 +209,17 @@ def gaussian_weights(squares: Any, bandwidth: float) -> Any:
     """Return the weights of one graph; zero where no distance is finite."""
     import torch
 
-    known = squares.isfinite()  # (b, q)
-    distances = torch.where(known, squares, 0.0)
+    tiny, none = torch.finfo(squares.dtype).tiny, squares.new_zeros(())
+    known = squares < torch.inf  # (b, q)
     least = squares.amin(dim=1, keepdim=True)  # (b, 1)
     if bandwidth > 0:
-        sigma = torch.full_like(least, bandwidth)
+        spread: Any = max(2 * bandwidth * bandwidth, tiny)
     else:
-        sigma = distances.sqrt().sum(dim=1, keepdim=True) / known.sum(dim=1, keepdim=True).clamp(min=1)
-    excess = torch.where(known, distances - least, torch.inf)  # (b, q)
-    weights = torch.where(excess == 0, 1.0, torch.exp(-excess / (2 * sigma * sigma)))
-    weights = torch.where(known & weights.isfinite(), weights, 0.0)
-    return weights / weights.sum(dim=1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+        total = torch.where(known, squares, none).sqrt_().sum(dim=1, keepdim=True)  # (b, 1)
+        sigma = total.div_(known.sum(dim=1, keepdim=True).clamp_(min=1))
+        spread = (2 * sigma).mul_(sigma).clamp_(min=tiny)  # (b, 1): rows on all their landmarks weigh them alike
+    weights = torch.where(known, (least - squares).div_(spread).exp_(), none)  # (b, q)
+    return weights.div_(weights.sum(dim=1, keepdim=True).clamp_(min=tiny))
 
 
 def index_type(n_landmarks: int) -> torch.dtype:
@@ -252,13 +247,17 @@ def host_neighbours(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[np.
     return sort_neighbours(indices.cpu().numpy().astype(np.uint32), copied, bounds)
 
 
-def new_gram(n_landmarks: int, like: Any) -> Any:
-    """Return zeros that :func:`gram` adds to, where ``like`` is: on a CPU the lower triangle alone, row by row."""
+def new_gram(n_landmarks: int, like: Any, n_graphs: int | None = None) -> Any:
+    """Return zeros that :func:`gram` adds to, where ``like`` is; on a GPU those of several graphs together.
+
+    On a CPU they are the lower triangle alone, row by row.
+    """
     import torch
 
-    if like.is_cuda:
-        return torch.zeros((n_landmarks, n_landmarks), dtype=torch.int64, device=like.device)
-    return torch.zeros(n_landmarks * (n_landmarks + 1) // 2, dtype=torch.float64)
+    if not like.is_cuda:
+        return torch.zeros(n_landmarks * (n_landmarks + 1) // 2, dtype=torch.float64)
+    graphs = () if n_graphs is None else (n_graphs,)
+    return torch.zeros((*graphs, n_landmarks, n_landmarks), dtype=torch.int64, device=like.device)
 
 
 def gram(indices: Any, weights: Any, total: Any) -> None:
@@ -402,8 +401,9 @@ def known_graphs(weights: Any, bounds: np.ndarray) -> Any:
     """Return 1 where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
     import torch
 
-    parts = [weights[:, start:stop] for start, stop in pairwise(bounds.tolist())]
-    return torch.stack([(part > 0).any(dim=1) for part in parts], dim=1).to(weights.dtype)  # (b, G)
+    widths = np.diff(bounds)
+    members = torch.as_tensor(np.repeat(np.eye(len(widths)), widths, axis=0), device=weights.device)  # (Q, G)
+    return (weights @ members.to(weights.dtype) > 0).to(weights.dtype)  # (b, G)
 
 
 def add_powers(rows: Any, squares: Any, fourths: Any) -> None:
@@ -453,6 +453,17 @@ def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str)
     if constant is not None:
         found -= constant[..., None] * constant[..., None, :]
     return found.to(getattr(torch, precision))
+
+
+def chebyshev_steps(matrix: Any, before: Any, now: Any, half: Any, degree: int) -> Any:
+    """Return T_degree((M - half) / half) of a block, given T_0 and T_1, for several matrices (G x p x p) in float64."""
+    import torch
+
+    doubled = matrix * (2 / half)
+    doubled.diagonal(dim1=-2, dim2=-1).sub_(2)
+    for _ in range(degree - 1):
+        before, now = now, torch.baddbmm(before, doubled, now, beta=-1)
+    return now
 
 
 def as_columns(rows: Any) -> Any:

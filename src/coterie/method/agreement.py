@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from coterie.arrays import array_namespace, to_host
-from coterie.kernels import kernels_of
+from coterie.kernels import cpu, kernels_of
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.metrics import ari_of
 from coterie.threads import in_order
@@ -33,9 +31,16 @@ def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
     if len(first) < 2:
         return 0.0
     width = int(second.max()) + 1
-    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    return table_agreement(
+        np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    )
+
+
+def table_agreement(table: np.ndarray) -> float:
+    """Return the same from how many rows of each cluster of one partition are in each of the other's."""
+    n_rows = int(table.sum())
     largest = {int(table.sum(axis=1).max()), int(table.sum(axis=0).max())}
-    return 0.0 if largest in ({1}, {len(first)}) else ari_of(table)
+    return 0.0 if n_rows < 2 or largest in ({1}, {n_rows}) else ari_of(table)
 
 
 def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
@@ -57,8 +62,20 @@ def neighbour_agreement(
     where landmarks are nearly as many as rows, any labels would predict themselves. Rows that lack a view or are alone
     in it do not count for it, and neither does the concatenation, which is made of the other views.
     """
-    found = predicted_labels(block, bounds, graph_views, labels, n_threads)
-    return np.array([partition_agreement(predicted, to_host(labels)) for predicted in found])  # (V,)
+    return neighbour_agreements(block, bounds, graph_views, labels[None], n_threads)[0]  # (V,)
+
+
+def neighbour_agreements(
+    block: Block, bounds: np.ndarray, graph_views: Sequence[int], partitions: np.ndarray, n_threads: int = 1
+) -> np.ndarray:
+    """Return the same for several partitions (T x n): (T, V)."""
+    kernels = kernels_of(block.weights)
+    if kernels.BATCHED:
+        views = group_by_view(graph_views)
+        tables = kernels.prediction_tables(block.indices, block.weights, bounds, views, partitions)  # (T, V, k, k)
+        return np.array([[table_agreement(table) for table in own] for own in tables])
+    found = [(labels, predicted_labels(block, bounds, graph_views, labels, n_threads)) for labels in partitions]
+    return np.array([[partition_agreement(own, labels) for own in predicted] for labels, predicted in found])
 
 
 def share_of_disagreement(found: np.ndarray, other: np.ndarray) -> float:
@@ -81,7 +98,7 @@ def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int]
     It is the Jaccard index of a cluster and of the rows that are predicted to be in it, averaged over the views. Of an
     adjusted Rand index over all rows, a cut through a small cluster would change next to nothing.
     """
-    own, sizes = to_host(labels), np.bincount(to_host(labels))  # (n,), (k,)
+    own, sizes = labels, np.bincount(labels)  # (n,), (k,)
     found = []
     for predicted in predicted_labels(block, bounds, graph_views, labels):
         both = np.bincount(own[predicted == own], minlength=len(sizes))  # (k,)
@@ -93,18 +110,17 @@ def predicted_labels(
     block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray, n_threads: int = 1
 ) -> list[np.ndarray]:
     """Return the labels that each view's neighbours predict (n,), -1 for rows that have none there; see above."""
-    kernels, k = kernels_of(block.weights), int(labels.max()) + 1
+    k = int(labels.max()) + 1
 
-    def votes(graph: int) -> Any:
+    def votes(graph: int) -> np.ndarray:
         columns = slice(bounds[graph], bounds[graph + 1])
-        return kernels.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
+        return cpu.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
 
     def predict(graphs: list[int]) -> np.ndarray:
         total = sum(map(votes, graphs[1:]), votes(graphs[0]))
-        xp = array_namespace(total)
-        return to_host(xp.where(xp.any(total != 0, axis=1), xp.argmax(total, axis=1), -1))  # (n,)
+        return np.where(total.any(axis=1), total.argmax(axis=1), -1)  # (n,)
 
-    return list(in_order(predict, group_by_view(graph_views), 1 if kernels.BATCHED else n_threads))
+    return list(in_order(predict, group_by_view(graph_views), n_threads))
 
 
 def are_more_than_words(preparations: Sequence[Preparation]) -> bool:

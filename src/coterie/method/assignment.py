@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, svd
 
-from coterie.arrays import array_namespace, convert, like, stack, to_host
+from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import kernels_of
 from coterie.method.seeding import draw_starts, far_apart
 from coterie.rows import Rows
@@ -116,10 +116,9 @@ def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) ->
 
     ``draws`` are those of :func:`coterie.method.seeding.draw_starts` for the latter.
     """
-    k = draws.shape[1]
-    if kernels_of(sample).BATCHED:
-        from_qr = like(qr_centroids(to_host(sample), k), sample)  # (k, c)
-        return best_run(sample, stack([from_qr, *(sample[rows] for rows in far_apart(sample, draws))]))[0]
+    k, kernels = draws.shape[1], kernels_of(sample)
+    if kernels.BATCHED:
+        return kernels.best_centroids(sample[None], draws[None], RUN_PASSES)[0]
     seeds = sample if k <= MANY_CLUSTERS else sample[:: max(1, len(sample) // (SEEDS_PER_CLUSTER * k))]
 
     def run(own: np.ndarray | None) -> tuple[np.ndarray, float]:
@@ -162,12 +161,14 @@ def lloyd(sample: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
 def kmeans_runs(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the centroids at which several runs of k-means end (runs x k x c), and their inertias (runs,)."""
     kernels, centroids = kernels_of(sample), starts
+    if kernels.BATCHED:
+        return kernels.kmeans_runs(sample, starts, RUN_PASSES)
     labels, nearest = kernels.nearest_centroids(sample, centroids)  # (runs, n), (runs, n)
-    for number in range(1, RUN_PASSES + 1):
+    for _ in range(RUN_PASSES):
         centroids = kernels.group_centroids(sample, labels, nearest, starts.shape[1])
         before = labels
         labels, nearest = kernels.nearest_centroids(sample, centroids)
-        if number % kernels.PASSES_PER_CHECK == 0 and bool((labels == before).all()):
+        if np.array_equal(labels, before):
             break
     return centroids, nearest.sum(axis=1)
 

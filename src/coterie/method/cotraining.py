@@ -18,11 +18,12 @@ from coterie.method.spectra import (
     Consensus,
     Spectrum,
     consensus,
+    grams_at_once,
     graph_spectrum,
     joined_spectrum,
     sum_grams,
+    together,
     weighted_basis,
-    whole_grams,
     with_constant,
 )
 from coterie.rows import Rows
@@ -218,8 +219,8 @@ def stack_bases(
     graphs: GraphWeights | None = None,
 ) -> StackedBases:
     """Return the sums over rows that :func:`first_round` needs."""
-    used = [with_constant(spectrum) for spectrum in spectra] if settings.add_constant else spectra
-    own = convert(stack([weighted_basis(spectrum, settings.weighting) for spectrum in used]), precision)  # (G, p, r)
+    used = with_constant(together(spectra)) if settings.add_constant else together(spectra)
+    own = convert(weighted_basis(used, settings.weighting), precision)  # (G, p, r)
     if graphs is None:
         sums = first_sums(rows, own, bounds, settings.unit)
         outer, graphs = sums.outer, weigh_graphs(sums, settings)
@@ -254,7 +255,7 @@ def solve_graphs(
     if starts is None:
         starts = [None] * (len(bounds) - 1)
     if lies_on_gpu(kind):
-        return solve_at_once(list(whole_grams(rows, n_landmarks, bounds, kind)), starts, solve)
+        return solve_at_once(grams_at_once(rows, n_landmarks, bounds, kind), starts, solve)
     # NumPy's for any rows in host memory: there, filters of all graphs at once take far longer than Lanczos' method.
     jobs = zip(map(to_host, sum_grams(rows, n_landmarks, bounds, kind)), to_host(starts), strict=True)
     solve = partial(solve, precision=precision_of(kind))
@@ -262,9 +263,9 @@ def solve_graphs(
     return tuple(beside(spectrum, kind) for spectrum in found)
 
 
-def solve_at_once(grams: Sequence[Any], starts: Sequence[Any], solve: Callable[..., Spectrum]) -> tuple[Spectrum, ...]:
-    """Return every graph's spectrum, in float64: a GPU's time goes into launching."""
-    found = solve(stack(grams), start=None if starts[0] is None else stack(starts), precision="float64")
+def solve_at_once(grams: Any, starts: Sequence[Any], solve: Callable[..., Spectrum]) -> tuple[Spectrum, ...]:
+    """Return every graph's spectrum from their matrices (G x p x p), in float64: a GPU's time goes into launching."""
+    found = solve(grams, start=None if starts[0] is None else stack(starts), precision="float64")
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 

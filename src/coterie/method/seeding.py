@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.arrays import array_namespace, like, squared_norms
+from coterie.arrays import like, squared_norms
 from coterie.kernels import kernels_of
 
 
@@ -26,10 +26,11 @@ def far_apart(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
     >>> sorted(rows[numbers, 0].tolist())
     [0.0, 10.0, 20.0]
     """
-    kernels, norms = kernels_of(rows), squared_norms(rows)  # (n,)
-    drawn = like(draws, rows, "float64")
-    chosen, least = [], None
+    kernels = kernels_of(rows)
+    if kernels.BATCHED:
+        return kernels.far_apart(rows, like(draws, rows, "float64"))
+    norms, least, chosen = squared_norms(rows), None, []  # (n,)
     for number in range(draws.shape[1]):
-        numbers, least = kernels.add_start(rows, norms, least, drawn[:, number])  # (runs,), (runs, n)
+        numbers, least = kernels.add_start(rows, norms, least, draws[:, number])  # (runs,), (runs, n)
         chosen.append(numbers)
-    return array_namespace(chosen[0]).stack(chosen, axis=1)  # (runs, count)
+    return np.stack(chosen, axis=1)  # (runs, count)

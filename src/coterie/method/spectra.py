@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
-from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, to_host
+from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, stack, to_host
 from coterie.kernels import cpu, kernels_of, triangle_side
 from coterie.rows import Rows
 from coterie.validation import must_be_finite
@@ -93,6 +93,18 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> It
         yield total
 
 
+def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Any:
+    """Return the matrices of :func:`whole_grams` as one array (G, p, p), where a card has room for all of them."""
+    kernels = kernels_of(like)
+
+    def add(block: Block, total: tuple[Any]) -> None:
+        for own, (start, stop) in zip(total[0], itertools.pairwise(bounds.tolist()), strict=True):
+            kernels.gram(block.indices[:, start:stop], block.weights[:, start:stop], own)
+
+    (total,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like, len(bounds) - 1),))
+    return kernels.finish_gram(total)
+
+
 def joined_spectrum(total: np.ndarray, start: np.ndarray | None, solve: Callable[..., Spectrum]) -> Spectrum:
     """Return a graph's spectrum, by ``solve`` among the landmarks that any row is joined to: many may lack its view.
 
@@ -164,13 +176,22 @@ def spread(found: Spectrum, own: np.ndarray, n_landmarks: int) -> Spectrum:
 def with_constant(spectrum: Spectrum) -> Spectrum:
     """Return a spectrum that was found without the constant vector with it in front: its singular value is 1."""
     xp = array_namespace(spectrum.basis)
-    first = xp.zeros_like(spectrum.basis[:, :1]) + spectrum.constant  # (p, 1), for rows that sum to one
-    ones = xp.ones_like(spectrum.singular_values[:1])
+    constant = xp.asarray(spectrum.constant)[..., None, None]
+    first = xp.zeros_like(spectrum.basis[..., :1]) + constant  # (p, 1), for rows that sum to one
+    ones = xp.ones_like(spectrum.singular_values[..., :1])
     return replace(
         spectrum,
-        basis=xp.concat([first, spectrum.basis], axis=1),  # (p, r + 1)
-        singular_values=xp.concat([ones, spectrum.singular_values]),  # (r + 2,)
+        basis=xp.concat([first, spectrum.basis], axis=-1),  # (p, r + 1)
+        singular_values=xp.concat([ones, spectrum.singular_values], axis=-1),  # (r + 2,)
     )
+
+
+def together(spectra: Sequence[Spectrum]) -> Spectrum:
+    """Return the spectra of several graphs as one, whose arrays have one more dimension in front."""
+    parts = ([getattr(own, name) for own in spectra] for name in ("basis", "singular_values"))
+    basis, values = map(stack, parts)
+    constants = [own.constant for own in spectra]
+    return Spectrum(basis, values, np.array(constants) if isinstance(basis, np.ndarray) else stack(constants))
 
 
 def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
@@ -185,12 +206,13 @@ def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
         return spectrum.basis
     xp = array_namespace(spectrum.basis)
     r = spectrum.basis.shape[-1]
-    squares = spectrum.singular_values[:r] ** 2  # (m,) where m < r only if there are fewer landmarks
+    squares = spectrum.singular_values[..., :r] ** 2  # (m,) where m < r only if there are fewer landmarks
     weights = squares
     if weighting == "commute":
-        weights = squares * (1 - squares[0] + COMMUTE_FLOOR) / (1 - squares + COMMUTE_FLOOR)
+        weights = squares * (1 - squares[..., :1] + COMMUTE_FLOOR) / (1 - squares + COMMUTE_FLOOR)
+    used = weights.shape[-1]
     basis = xp.zeros_like(spectrum.basis)
-    basis[:, : len(weights)] = spectrum.basis[:, : len(weights)] * weights
+    basis[..., :used] = spectrum.basis[..., :used] * weights[..., None, :]
     return basis  # (p, r)
 
 
@@ -389,6 +411,8 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     most = kernels_of(matrix).FILTER_DEGREE
     degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, most))
     before, now = block, (image - half * block) / half
+    if kernels_of(matrix).BATCHED and matrix.ndim == 3 and matrix.dtype.itemsize == 8:
+        return kernels_of(matrix).chebyshev_steps(matrix, before, now, half, degree)
     doubled = (2 / half) * matrix
     diagonal = np.arange(matrix.shape[-1])
     doubled[..., diagonal, diagonal] -= 2
