@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coterie.arrays import array_namespace, to_host
-from coterie.joining import Graphs, PreparedSample, join, prepare_sample, share_directions
+from coterie.joining import Graphs, PreparedSample, join, prepare_sample, settle_landmarks, share_directions
 from coterie.method import candidates
 from coterie.method.agreement import are_more_than_words
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
@@ -159,7 +159,7 @@ def fit_views(
     piloted = views.n_rows >= PILOTED_FROM and settings.n_clusters is not None
     if piloted and settings.may_share and settings.measure_stability:
         with progress.stage("pilot"):
-            sample = pilot(sample, settings, rng)
+            sample = pilot(views, sample, settings, rng)
     tried = [fit_graphs(join(views, sample, settings, placement, rng, progress), settings, rng, progress)]
     if not piloted and settings.may_share and is_doubtful(tried[0].evidence):
         shared = share_directions(sample, settings, rng, progress)
@@ -199,25 +199,27 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     return GraphFit(graphs, clusters, weighed, cut, assignment, explanation, stability)
 
 
-def pilot(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
+def pilot(views: Views, sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
     """Return the sample, reduced to the directions that views share if its clusters replicate only there.
 
-    Where rows are many, it is found out beforehand, so that all rows are joined once.
+    Where rows are many, it is found out beforehand, so that all rows are joined once, to the pilot's landmarks.
     """
+    sample = replace(sample, landmarks=settle_landmarks(views, sample, settings, rng))
     own = pilot_evidence(sample, settings, rng)
     if not is_doubtful(own):
         return sample
     shared = share_directions(sample, settings, rng, Progress(verbose=False))
-    if shared is None or not is_clearly_better(pilot_evidence(shared, settings, rng), own):
+    if shared is None:
         return sample
-    return shared
+    shared = replace(shared, landmarks=settle_landmarks(views, shared, settings, rng))
+    return shared if is_clearly_better(pilot_evidence(shared, settings, rng), own) else sample
 
 
 def pilot_evidence(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Evidence:
     """Return the evidence for the clusters of the sample's rows, by the first round alone."""
     with ExitStack() as stack:
         placement, progress = Placement(stack), Progress(verbose=False)
-        graphs = join(sample.views, sample.alone(), settings, placement, rng, progress)
+        graphs = join(sample.views, sample, settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
         weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)

@@ -27,11 +27,12 @@ from coterie.method.landmarks import (
     Groups,
     check_landmarks,
     choose_landmarks,
-    concatenated_sample,
     group_means,
     landmark_candidates,
     nearest_medoid,
+    prepare_members,
     sample_size,
+    side_by_side,
 )
 from coterie.method.novelty import NoveltyScale, familiarity_of, learn_novelty
 from coterie.method.sharing import shared_preparations
@@ -83,10 +84,7 @@ class PreparedSample:
     views: Views
     preparations: tuple[Preparation, ...]
     shared: bool = False  # whether views are reduced to the directions that they share
-
-    def alone(self) -> PreparedSample:
-        """Return the sample as if there were no other rows."""
-        return replace(self, numbers=np.arange(len(self.numbers)))
+    landmarks: Landmarks | None = None  # where they have been found
 
 
 def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, progress: Progress) -> PreparedSample:
@@ -112,7 +110,7 @@ def share_directions(
         blocks = sample.views.read(slice(None))
         k, n_threads = settings.most_clusters, settings.n_threads
         found = shared_preparations(blocks, sample.preparations, k, rng, n_threads)
-    return None if found is None else replace(sample, preparations=tuple(found), shared=True)
+    return None if found is None else replace(sample, preparations=tuple(found), shared=True, landmarks=None)
 
 
 def join(
@@ -124,12 +122,8 @@ def join(
     progress: Progress,
 ) -> Graphs:
     """Choose landmarks, and join every row to its nearest ones."""
-    present = 1.0 if views.complete and sample.views.complete else float(sample.views.presence().mean())
     with progress.stage("landmarks"):
-        if settings.landmarks.method == "given":
-            landmarks = given_landmarks(views, sample, settings)
-        else:
-            landmarks = find_landmarks(sample, settings.landmarks.count(present), settings, rng)
+        landmarks = sample.landmarks or settle_landmarks(views, sample, settings, rng)
         graph_map = lay_out(views.n_rows, sample, landmarks.rows, settings, rng)
     with progress.stage("graphs", f"{views.n_rows} rows, {len(landmarks.numbers)} landmarks"):
         if views.device is not None:
@@ -159,6 +153,14 @@ def prepare_views(
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
 
 
+def settle_landmarks(views: Views, sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Landmarks:
+    """Return what all rows of ``views`` are joined to."""
+    if settings.landmarks.method == "given":
+        return given_landmarks(views, sample, settings)
+    present = 1.0 if views.complete and sample.views.complete else float(sample.views.presence().mean())
+    return find_landmarks(sample, settings.landmarks.count(present), settings, rng)
+
+
 def given_landmarks(views: Views, sample: PreparedSample, settings: Settings) -> Landmarks:
     """Return the rows that the user chose."""
     least = 1 if settings.n_clusters is None else settings.n_clusters
@@ -171,28 +173,25 @@ def given_landmarks(views: Views, sample: PreparedSample, settings: Settings) ->
 
 def find_landmarks(sample: PreparedSample, n_landmarks: int, settings: Settings, rng: np.random.Generator) -> Landmarks:
     """Return the means of groups of near rows, or the groups' medoids where groups are small, and as published."""
-    groups = group_rows(sample.views, sample.preparations, n_landmarks, settings, rng)
+    able = landmark_candidates(sample.views.presence(), n_landmarks, rng)
+    prepared = prepare_members(sample.views, sample.preparations, able, settings.n_threads)
+    rows = side_by_side(prepared, n_landmarks, sample.views.device, rng)  # (s, d)
+    groups = group_rows(able, rows, n_landmarks, settings, rng)
     own, makers = np.full(sample.views.n_rows, -1), np.ones(sample.views.n_rows, dtype=np.int64)  # (s,), (s,)
     if groups.labels is None:
         own[groups.medoids] = np.arange(len(groups.medoids))
-        rows = landmark_rows(sample.views.take(groups.medoids), sample.preparations)
+        landmarks = landmark_rows(sample.views.take(groups.medoids), sample.preparations)
     else:
         own[groups.members] = groups.labels
         makers[groups.members] = np.bincount(groups.labels)[groups.labels]
-        rows = group_means(sample.views, sample.preparations, groups, settings.n_threads)
-    return Landmarks(sample.numbers[groups.medoids], rows, OwnLandmarks(own, makers))
+        landmarks = group_means(prepared, sample.preparations, groups)
+    return Landmarks(sample.numbers[groups.medoids], landmarks, OwnLandmarks(own, makers))
 
 
 def group_rows(
-    sample: Views,
-    preparations: Sequence[Preparation],
-    n_landmarks: int,
-    settings: Settings,
-    rng: np.random.Generator,
+    able: np.ndarray, rows: np.ndarray, n_landmarks: int, settings: Settings, rng: np.random.Generator
 ) -> Groups:
-    """Return groups of near rows of the sample, as many as there shall be landmarks."""
-    able = landmark_candidates(sample.presence(), n_landmarks, rng)
-    rows = concatenated_sample(sample.take(able), preparations, n_landmarks, rng, settings.n_threads)  # (s, d)
+    """Return groups of near rows, as many as there shall be landmarks; ``able`` are the numbers of the rows (s x d)."""
     chosen = choose_landmarks(rows, n_landmarks, settings.landmarks.method, rng, settings.n_threads)
     if settings.n_clusters is not None and len(chosen) < settings.n_clusters:
         raise ValueError(

@@ -12,10 +12,25 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+# Characters of a value in an error message.
+MOST_SHOWN = 200
+
 
 def refuse(owner: str, name: str, allowed: str, value: Any) -> NoReturn:
     """Raise the error for a parameter that is not what it must be."""
-    raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {value!r} instead.")
+    raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {shortened(value)} instead.")
+
+
+def shortened(value: Any) -> str:
+    """Return a value as Python writes it; of a long one, where it begins and ends.
+
+    Examples
+    --------
+    >>> shortened([1, 2]), len(shortened(list(range(10_000))))
+    ('[1, 2]', 200)
+    """
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 25]} ... {text[-20:]}"
 
 
 def in_python(value: Any) -> Any:

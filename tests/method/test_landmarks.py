@@ -5,7 +5,17 @@ import pytest
 from scipy import sparse
 
 from coterie import GuidedCoTraining
-from coterie.method.landmarks import Groups, group_means, kmedoids, means_of_groups, medoids_of_groups
+from coterie.datasets import make_views
+from coterie.method.landmarks import (
+    Groups,
+    group_means,
+    kmedoids,
+    means_of_groups,
+    medoids_of_groups,
+    prepare_members,
+)
+from coterie.metrics import ari
+from coterie.settings import PILOTED_FROM
 from coterie.views import as_views, prepare
 
 
@@ -50,7 +60,7 @@ def test_a_view_counts_the_rows_that_have_it(rng):
     views = as_views({"a": first, "b": second})
     preparations = [prepare(first, scaling="none"), prepare(second[[0, 2, 3, 6, 7]], scaling="none")]
     groups = Groups(np.arange(8), np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 2, 4, 6]))
-    own, other = group_means(views, preparations, groups, 1)
+    own, other = group_means(prepare_members(views, preparations, np.arange(8), 1), preparations, groups)
     first, second = preparations[0](first), preparations[1](second)
     np.testing.assert_allclose(own.rows, first.reshape(4, 2, 2).mean(axis=1), rtol=1e-5)
     assert own.present.all()
@@ -74,3 +84,12 @@ def is_a_row(model, X):
     graph_map = model._fitted.row_map.graph_map
     rows = graph_map.preparations[0](X[model.landmark_indices_])
     return np.isclose(graph_map.landmarks[0].rows, rows, atol=1e-6).all(axis=1)
+
+
+def test_landmarks_of_ones_own_may_be_any_of_many_rows():
+    """Where a pilot looks at a sample first, the numbers are still those of all rows."""
+    data = make_views(PILOTED_FROM, 4, n_columns=(6, 5), random_state=0)
+    chosen = np.arange(0, PILOTED_FROM, 400)
+    model = GuidedCoTraining(4, landmarks=chosen, random_state=0).fit(data.views)
+    np.testing.assert_array_equal(model.landmark_indices_, chosen)
+    assert ari(data.target, model.labels_) > 0.99

@@ -57,6 +57,14 @@ class Groups:
     medoids: np.ndarray  # (p,) ascending
 
 
+@dataclass(frozen=True)
+class MemberRows:
+    """One view of the rows that are grouped, prepared."""
+
+    rows: Table  # (s, d)
+    present: np.ndarray | None  # (s,) which of them have the view; None: all
+
+
 def sample_size(n_rows: int, n_landmarks: int) -> int:
     """Return how many rows are sampled to choose landmarks and scales."""
     return min(n_rows, max(LEAST_ROWS, ROWS_PER_LANDMARK * n_landmarks))
@@ -78,31 +86,38 @@ def landmark_candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.G
     return np.unique(np.concatenate([order[:n_landmarks], *with_view]))
 
 
-def concatenated_sample(
-    sample: Views,
-    preparations: Sequence[Preparation],
-    n_landmarks: int,
-    rng: np.random.Generator,
-    n_threads: int,
-) -> np.ndarray:
-    """Return the sampled rows of all views, prepared and side by side, on fewer columns where that saves work.
+def prepare_members(
+    sample: Views, preparations: Sequence[Preparation], members: np.ndarray, n_threads: int
+) -> list[MemberRows]:
+    """Return some rows of every view, prepared once for what groups them and for their means."""
+    chosen = sample if len(members) == sample.n_rows else sample.take(members)
+    return [
+        MemberRows(prepare_in_parts(block.data, preparation, n_threads), to_host(block.present))
+        for block, preparation in zip(chosen.read(slice(None)), preparations, strict=True)
+    ]
+
+
+def side_by_side(views: Sequence[MemberRows], n_landmarks: int, device: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return the rows of all views side by side, on fewer columns where that saves work.
 
     A row that lacks a view gets that view's mean.
     """
     parts: list[Any] = []
-    for block, preparation in zip(sample.read(slice(None)), preparations, strict=True):
-        rows = prepare_in_parts(block.data, preparation, n_threads)  # (s, d)
-        if sparse.issparse(rows):
-            rows = sketch(rows, PROJECTED_COLUMNS, rng)
-        if block.present is not None:
-            present = like(to_host(block.present), rows, bool)  # (s,)
-            rows[~present] = rows[present].mean(axis=0) if present.any() else 0
-        parts.append(upload_if_host(rows, sample.device))
+    for view in views:
+        rows = sketch(view.rows, PROJECTED_COLUMNS, rng) if sparse.issparse(view.rows) else view.rows  # (s, d)
+        parts.append(upload_if_host(rows if view.present is None else with_mean(rows, view.present), device))
     n_columns = sum(rows.shape[1] for rows in parts)
-    if sample.n_rows * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
+    if len(parts[0]) * n_landmarks * n_columns > EXACT_WORK and n_columns > PROJECTED_COLUMNS:
         # Projections of the views add up to one of all of them side by side.
         return sum(project_at_random(rows, PROJECTED_COLUMNS, rng) for rows in parts)  # type: ignore[return-value]
     return array_namespace(parts[0]).concat(parts, axis=1)  # (s, sum of columns)
+
+
+def with_mean(rows: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return rows of which those that are not present are the mean of the others."""
+    known = like(present, rows, bool)  # (s,)
+    mean = rows[known].mean(axis=0) if present.any() else 0.0 * rows[0]  # (d,)
+    return array_namespace(rows).where(known[:, None], rows, mean)
 
 
 def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> Table:
@@ -137,16 +152,15 @@ def choose_landmarks(
 
 
 def group_means(
-    sample: Views, preparations: Sequence[Preparation], groups: Groups, n_threads: int
+    views: Sequence[MemberRows], preparations: Sequence[Preparation], groups: Groups
 ) -> tuple[LandmarkRows, ...]:
-    """Return the means of the same groups in every view, of prepared rows; a group that lacks a view has none there."""
+    """Return the means of the same groups in every view; a group that lacks a view has none there."""
     assert groups.labels is not None
     found = []
-    for block, preparation in zip(sample.take(groups.members).read(slice(None)), preparations, strict=True):
-        rows, labels = prepare_in_parts(block.data, preparation, n_threads), groups.labels  # (s, d), (s,)
-        if block.present is not None:
-            present = to_host(block.present)
-            rows, labels = rows[like(present, rows, bool)], labels[present]
+    for view, preparation in zip(views, preparations, strict=True):
+        rows, labels = view.rows, groups.labels  # (s, d), (s,)
+        if view.present is not None:
+            rows, labels = rows[like(view.present, rows, bool)], labels[view.present]
         means, counts = means_of_groups(rows, labels, len(groups.medoids))
         known = like(counts > 0, means, bool)
         found.append(LandmarkRows(means, known & (squared_norms(means) > 0) if preparation.needs_direction else known))
