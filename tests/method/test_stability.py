@@ -111,6 +111,20 @@ def test_landmarks_that_go_leave_the_others_whole():
     assert (np.diff(thin.indices[:, :3].astype(int), axis=1) >= 0).all()
 
 
+def test_the_least_weight_that_is_left_of_a_row_becomes_all_of_it():
+    least = np.finfo(np.float32).smallest_subnormal  # of which one over it is infinite
+    block = Block(np.array([[0, 1]], dtype=np.uint16), np.array([[1, least]], dtype=np.float32))
+    assert keep_landmarks(block, np.array([0, 2]), np.array([False, True])).weights.tolist() == [[0, 1]]
+
+
+def test_rows_far_from_all_others_leave_the_figure_finite(rng):
+    views = make_views(400, 3, separation=7, random_state=0).views
+    far = rng.permutation(400)[:20]
+    for view in views.values():
+        view[far] = rng.uniform(-60, 60, size=(20, view.shape[1]))
+    assert np.isfinite(GuidedCoTraining.as_published(3, random_state=0).fit(views).stability_)
+
+
 def test_rows_jaccard_is_scikit_learns(rng):
     first, second = rng.integers(3, size=(2, 60))
     found = row_jaccard(first, second)

@@ -330,9 +330,10 @@ def keep_landmarks(block: Block, bounds: np.ndarray, kept: np.ndarray) -> Block:
         return block
     numbers = np.maximum(np.cumsum(kept) - 1, 0).astype(block.indices.dtype)  # (p,)
     weights = block.weights * kept[block.indices]  # (m, Q)
-    totals = np.add.reduceat(weights, bounds[:-1], axis=1)  # (m, G)
-    shares = np.divide(1, totals, out=np.zeros_like(totals), where=totals > 0)
-    return Block(numbers[block.indices], weights * np.repeat(shares, np.diff(bounds), axis=1))
+    totals = np.repeat(np.add.reduceat(weights, bounds[:-1], axis=1), np.diff(bounds), axis=1)  # (m, Q)
+    # Weights are divided themselves: one over what is left of a row far from all that is kept may be infinite.
+    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+    return Block(numbers[block.indices], shares)
 
 
 def take(block: Block, chosen: np.ndarray) -> Block:
