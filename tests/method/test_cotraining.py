@@ -217,7 +217,7 @@ def test_graphs_that_are_solved_at_once_are_those_one_by_one(rng):
     solve = partial(graph_spectrum, n_components=4, drop_first=True)
     starts = [None, None]
     for _ in range(2):  # from a random start, and from where the first search ended
-        found = solve_at_once([torch.as_tensor(gram) for gram in grams], starts, solve)
+        found = solve_at_once(torch.as_tensor(np.stack(grams)), starts, solve)
         starts = [spectrum.start for spectrum in found]
         for spectrum, gram in zip(found, grams, strict=True):
             expected = solve(gram, precision="float64")

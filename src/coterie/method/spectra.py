@@ -188,10 +188,11 @@ def with_constant(spectrum: Spectrum) -> Spectrum:
 
 def together(spectra: Sequence[Spectrum]) -> Spectrum:
     """Return the spectra of several graphs as one, whose arrays have one more dimension in front."""
-    parts = ([getattr(own, name) for own in spectra] for name in ("basis", "singular_values"))
-    basis, values = map(stack, parts)
-    constants = [own.constant for own in spectra]
-    return Spectrum(basis, values, np.array(constants) if isinstance(basis, np.ndarray) else stack(constants))
+    xp = array_namespace(spectra[0].basis)
+    constants = [xp.asarray(own.constant) for own in spectra]
+    return Spectrum(
+        stack([own.basis for own in spectra]), stack([own.singular_values for own in spectra]), stack(constants)
+    )
 
 
 def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
