@@ -150,6 +150,32 @@ def test_the_largest_eigenpairs(rng, dtype, atol, count):
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=atol)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [0, 1e-25, 1, 1e15])
+@pytest.mark.parametrize("n_parts", [1, 3, 30])
+def test_eigenvectors_of_an_eigenvalue_that_is_there_several_times(dtype, unit, n_parts):
+    matrix = np.kron(np.eye(n_parts), np.ones((4, 4)) / 4).astype(dtype)  # 1 for every part, and zeros
+    values, vectors = kernels.largest_eigenpairs(matrix * dtype(unit), n_parts + 2)
+    np.testing.assert_allclose(values, unit * np.r_[np.ones(n_parts), 0, 0], atol=1e-6 * unit)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_parts + 2), atol=2e-6)
+    if unit:
+        np.testing.assert_allclose(matrix @ vectors, vectors * (values / unit), atol=2e-6)
+
+
+def test_eigenpairs_of_a_tridiagonal_matrix(rng):
+    diagonal, beside = rng.standard_normal(80), rng.standard_normal(79)
+    beside[30] = 0  # two blocks
+    expected = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))[-9:]
+    values = kernels.tridiagonal_values(diagonal, beside, 9)
+    np.testing.assert_allclose(values, expected, atol=1e-13)
+    vectors = kernels.tridiagonal_vectors(diagonal, beside, values)
+    images = diagonal[:, None] * vectors
+    images[1:] += beside[:, None] * vectors[:-1]
+    images[:-1] += beside[:, None] * vectors[1:]
+    np.testing.assert_allclose(images, vectors * values, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
+
+
 def test_eigenvectors_of_a_matrix_that_is_not_finite_are_refused():
     with pytest.raises(ValueError, match="must be finite"):
         kernels.largest_eigenpairs(np.full((3, 3), np.nan), 2)

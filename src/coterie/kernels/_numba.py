@@ -24,6 +24,7 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
     distance_to_group,
     other_votes,
 )
+from coterie.kernels._numba_spectra import extend_krylov, largest_values  # noqa: F401
 from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within
 
 
@@ -78,7 +79,6 @@ def impute_distances(distances, likeness, total):
 
 
 SQUARE = 32
-INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
 BISECTIONS = 60
 TINY = 1e-30
 
@@ -354,41 +354,6 @@ def normalised_gram(gram, roots, constant, found):
     for i in range(gram.shape[0]):
         for j in range(gram.shape[1]):
             found[i, j] = gram[i, j] * roots[i] * roots[j] - constant[i] * constant[j]
-
-
-@compiled(fastmath=FASTMATH)
-def subtract_projection(vector, direction):
-    """Make a vector orthogonal to a direction of length one, in place, and return what it had of it."""
-    overlap = vector[0] * 0
-    for c in range(vector.shape[0]):
-        overlap += direction[c] * vector[c]
-    for c in range(vector.shape[0]):
-        vector[c] -= overlap * direction[c]
-    return overlap
-
-
-@compiled(fastmath=FASTMATH)
-def extend_krylov(matrix, basis, diagonal, beside, first, last):
-    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
-
-    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What
-    these three terms leave is made orthogonal to all rows once more: rounding errors would grow. Rows end early where
-    the space is invariant.
-    """
-    for j in range(first, last):
-        image = np.dot(matrix, basis[j])
-        diagonal[j] = subtract_projection(image, basis[j])
-        for t in range(j, -1, -1):
-            subtract_projection(image, basis[t])
-        square = 0.0
-        for c in range(image.shape[0]):
-            square += image[c] * image[c]
-        beside[j] = np.sqrt(square)
-        if beside[j] < INVARIANT:
-            return j + 1
-        for c in range(image.shape[0]):
-            basis[j + 1, c] = image[c] / beside[j]
-    return last + 1
 
 
 @compiled(fastmath=FASTMATH)

@@ -125,18 +125,14 @@ def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    LAPACK can stop at the largest ones, but where an eigenvalue has a high multiplicity, as in a graph of many
-    components, it may return fewer than were asked for without an error. Then all are computed.
+    Where LAPACK fails to find some, all are computed.
     """
     if not np.isfinite(matrix).all():
         raise ValueError("A matrix whose eigenvectors are sought must be finite.")
     values, vectors = _lapack.top_eigenpairs(matrix, count)
     if len(values) < count:
         values, vectors = np.linalg.eigh(matrix)
-    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
-    if matrix.dtype == np.float32:  # those of close eigenvalues are orthogonal to a few 1e-5 only
-        vectors = np.linalg.qr(vectors)[0]
-    return values, vectors
+    return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
 
 
 def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
@@ -151,6 +147,10 @@ def extend_krylov(
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
     return int(compiled_loops().extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
+
+
+tridiagonal_values = _lapack.tridiagonal_values
+tridiagonal_vectors = _lapack.tridiagonal_vectors
 
 
 def as_columns(rows: Any) -> Any:
