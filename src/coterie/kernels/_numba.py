@@ -322,16 +322,20 @@ def unit_sums(weights, bounds):
 
 @compiled()
 def gram(indices, weights, total):
-    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
+
+    A row's weights of zero, which many are once it has been guided, are left out beforehand.
+    """
+    numbers, own = np.empty(indices.shape[1], dtype=np.int64), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
+        count = 0
         for s in range(indices.shape[1]):
-            weight = float(weights[i, s])
-            if weight == 0:
-                continue
-            j = np.int64(indices[i, s])
-            row = total[j * (j + 1) // 2 :]
+            numbers[count], own[count] = indices[i, s], weights[i, s]
+            count += weights[i, s] != 0
+        for s in range(count):
+            row = total[numbers[s] * (numbers[s] + 1) // 2 :]
             for t in range(s + 1):
-                row[indices[i, t]] += weight * weights[i, t]
+                row[numbers[t]] += own[s] * own[t]
 
 
 @compiled()
