@@ -192,3 +192,21 @@ def test_a_krylov_basis_is_orthonormal_and_ends_where_it_is_invariant(rng):
     np.testing.assert_allclose(basis[:rows] @ basis[:rows].T, np.eye(rows), atol=1e-12)
     inner = np.diag(diagonal[:rows]) + np.diag(beside[: rows - 1], 1) + np.diag(beside[: rows - 1], -1)
     np.testing.assert_allclose(np.linalg.eigvalsh(inner)[1:], np.linspace(0.5, 1, 6), atol=1e-9)
+
+
+def test_weights_of_zero_add_nothing_to_a_gram(rng):
+    indices = np.sort(np.argsort(rng.random((50, 12)))[:, :5]).astype(np.uint16)
+    weights = np.where(rng.random((50, 5)) < 0.4, 0, rng.random((50, 5))).astype(np.float32)
+    dense = np.zeros((50, 12))
+    np.put_along_axis(dense, indices.astype(np.int64), weights.astype(np.float64), axis=1)
+    total = kernels.new_gram(12, weights)
+    kernels.gram(indices, weights, total)
+    np.testing.assert_allclose(kernels.finish_gram(total), dense.T @ dense, atol=1e-12)
+
+
+def test_votes_of_several_graphs_are_added_up(rng):
+    indices = np.argsort(rng.random((60, 9)))[:, :7].astype(np.uint16)
+    weights, labels = rng.random((60, 7)).astype(np.float32), rng.integers(3, size=60).astype(np.int32)
+    graphs = [(0, 3), (3, 7)]
+    alone = [kernels.label_votes(indices[:, a:b], weights[:, a:b], labels, 3) for a, b in graphs]
+    np.testing.assert_array_equal(kernels.label_votes(indices, weights, labels, 3, graphs), alone[0] + alone[1])

@@ -451,16 +451,24 @@ def count_groups(labels: np.ndarray, n_groups: int) -> np.ndarray:
     return np.bincount(labels, minlength=n_groups)  # (groups,)
 
 
-def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
+def label_votes(
+    indices: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+    n_labels: int,
+    graphs: Sequence[tuple[int, int]] | None = None,
+) -> np.ndarray:
     """Return Z D^(-1) Z^T Y of one graph without each row's own part: the labels of its landmarks' *other* rows.
 
-    Shares sum to one, or to less where a row is alone at some of its landmarks.
+    Shares sum to one, or to less where a row is alone at some of its landmarks. ``graphs`` are the first and the last
+    column of several graphs, whose votes are added up; without them all columns are one graph's.
     """
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
-    at_landmarks = widened(np.zeros((int(indices.max()) + 1, n_labels)))  # (p, width)
-    compiled_loops().add_votes(indices, weights, labels, at_landmarks)
-    votes = np.empty((len(indices), n_labels))  # (n, k)
-    compiled_loops().other_votes(indices, weights, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
+    votes, loops = np.zeros((len(indices), n_labels)), compiled_loops()  # (n, k)
+    for first, last in graphs or [(0, indices.shape[1])]:
+        at_landmarks = widened(np.zeros((int(indices[:, first:last].max()) + 1, n_labels)))  # (p, width)
+        loops.add_votes(indices, weights, first, last, labels, at_landmarks)
+        loops.other_votes(indices, weights, first, last, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
     return votes
 
 
