@@ -22,6 +22,7 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
     assign,
     assign_from,
     distance_to_group,
+    nearest_start,
     other_votes,
 )
 from coterie.kernels._numba_spectra import extend_krylov, largest_values  # noqa: F401

@@ -74,6 +74,24 @@ def assign_from(products, rows, centroids, norms, labels, nearest, second):
 
 
 @compiled()
+def nearest_start(products, norms, numbers, least, after):
+    """Return which of some rows leaves the least sum of squared distances if k-means starts from it, too.
+
+    ``products`` (n x trials) are those of all rows with the rows ``numbers``, ``norms`` are squared lengths, and
+    ``least`` the squared distances to the nearest start so far; those with the chosen row are written to ``after``.
+    """
+    zero, two = products.dtype.type(0), products.dtype.type(2)  # plain numbers would make float64 of everything
+    totals = np.zeros(len(numbers))
+    for i in range(products.shape[0]):
+        for t in range(products.shape[1]):
+            totals[t] += min(least[i], max(norms[i] + norms[numbers[t]] - two * products[i, t], zero))
+    best = totals.argmin()
+    for i in range(products.shape[0]):
+        after[i] = min(least[i], max(norms[i] + norms[numbers[best]] - two * products[i, best], zero))
+    return best
+
+
+@compiled()
 def add_votes(indices, weights, first, last, labels, votes):
     """Add every row's weights, in columns ``first`` to ``last``, to its landmarks' ``votes`` (p x labels)."""
     for i in range(indices.shape[0]):

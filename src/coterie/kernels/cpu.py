@@ -406,7 +406,7 @@ def add_start(
     """
     if least is None:
         numbers = np.minimum((draws[:, 0] * len(rows)).astype(np.int64), len(rows) - 1)  # (runs,)
-        return numbers, np.stack([_squares_to(rows, norms, [number])[:, 0] for number in numbers])  # (runs, n)
+        return numbers, np.stack([_squares_to(rows, norms, int(number)) for number in numbers])  # (runs, n)
     found = [_add_start(rows, norms, own, trials) for own, trials in zip(least, draws, strict=True)]
     return np.array([number for number, _ in found]), np.stack([own for _, own in found])
 
@@ -414,16 +414,20 @@ def add_start(
 def _add_start(rows: np.ndarray, norms: np.ndarray, least: np.ndarray, draws: np.ndarray) -> tuple[int, np.ndarray]:
     odds = np.cumsum(least, dtype=np.float64)
     numbers = np.minimum(np.searchsorted(odds, draws * odds[-1]), len(rows) - 1)  # (trials,)
-    after = np.minimum(least[:, None], _squares_to(rows, norms, numbers))  # (n, trials)
-    best = after.sum(axis=0, dtype=np.float64).argmin()
-    return int(numbers[best]), after[:, best]
+    after = np.empty_like(least)  # (n,)
+    best = compiled_loops().nearest_start(_products_with(rows, numbers), norms, numbers, least, after)
+    return int(numbers[best]), after
 
 
-def _squares_to(rows: np.ndarray, norms: np.ndarray, numbers: Any) -> np.ndarray:
-    """Return the squared distances of all rows to some of them."""
+def _squares_to(rows: np.ndarray, norms: np.ndarray, number: int) -> np.ndarray:
+    """Return the squared distances of all rows to one of them."""
+    return np.maximum(norms + norms[number] - 2 * _products_with(rows, [number])[:, 0], 0)  # (n,)
+
+
+def _products_with(rows: np.ndarray, numbers: Any) -> np.ndarray:
+    """Return the products of all rows with some of them."""
     with np.errstate(invalid="ignore"):  # of finite numbers: some BLAS read beyond the rows and leave a flag behind
-        found = rows @ rows[numbers].T  # (n, trials)
-    return np.maximum(norms[:, None] + norms[numbers] - 2 * found, 0)
+        return rows @ rows[numbers].T  # (n, trials)
 
 
 def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, slack: float) -> np.ndarray:
