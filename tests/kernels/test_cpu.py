@@ -150,6 +150,32 @@ def test_the_largest_eigenpairs(rng, dtype, atol, count):
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=atol)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [0, 1e-25, 1, 1e15])
+@pytest.mark.parametrize("n_parts", [1, 3, 30])
+def test_eigenvectors_of_an_eigenvalue_that_is_there_several_times(dtype, unit, n_parts):
+    matrix = np.kron(np.eye(n_parts), np.ones((4, 4)) / 4).astype(dtype)  # 1 for every part, and zeros
+    values, vectors = kernels.largest_eigenpairs(matrix * dtype(unit), n_parts + 2)
+    np.testing.assert_allclose(values, unit * np.r_[np.ones(n_parts), 0, 0], atol=1e-6 * unit)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_parts + 2), atol=2e-6)
+    if unit:
+        np.testing.assert_allclose(matrix @ vectors, vectors * (values / unit), atol=2e-6)
+
+
+def test_eigenpairs_of_a_tridiagonal_matrix(rng):
+    diagonal, beside = rng.standard_normal(80), rng.standard_normal(79)
+    beside[30] = 0  # two blocks
+    expected = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))[-9:]
+    values = kernels.tridiagonal_values(diagonal, beside, 9)
+    np.testing.assert_allclose(values, expected, atol=1e-13)
+    vectors = kernels.tridiagonal_vectors(diagonal, beside, values)
+    images = diagonal[:, None] * vectors
+    images[1:] += beside[:, None] * vectors[:-1]
+    images[:-1] += beside[:, None] * vectors[1:]
+    np.testing.assert_allclose(images, vectors * values, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
+
+
 def test_eigenvectors_of_a_matrix_that_is_not_finite_are_refused():
     with pytest.raises(ValueError, match="must be finite"):
         kernels.largest_eigenpairs(np.full((3, 3), np.nan), 2)
@@ -166,3 +192,21 @@ def test_a_krylov_basis_is_orthonormal_and_ends_where_it_is_invariant(rng):
     np.testing.assert_allclose(basis[:rows] @ basis[:rows].T, np.eye(rows), atol=1e-12)
     inner = np.diag(diagonal[:rows]) + np.diag(beside[: rows - 1], 1) + np.diag(beside[: rows - 1], -1)
     np.testing.assert_allclose(np.linalg.eigvalsh(inner)[1:], np.linspace(0.5, 1, 6), atol=1e-9)
+
+
+def test_weights_of_zero_add_nothing_to_a_gram(rng):
+    indices = np.sort(np.argsort(rng.random((50, 12)))[:, :5]).astype(np.uint16)
+    weights = np.where(rng.random((50, 5)) < 0.4, 0, rng.random((50, 5))).astype(np.float32)
+    dense = np.zeros((50, 12))
+    np.put_along_axis(dense, indices.astype(np.int64), weights.astype(np.float64), axis=1)
+    total = kernels.new_gram(12, weights)
+    kernels.gram(indices, weights, total)
+    np.testing.assert_allclose(kernels.finish_gram(total), dense.T @ dense, atol=1e-12)
+
+
+def test_votes_of_several_graphs_are_added_up(rng):
+    indices = np.argsort(rng.random((60, 9)))[:, :7].astype(np.uint16)
+    weights, labels = rng.random((60, 7)).astype(np.float32), rng.integers(3, size=60).astype(np.int32)
+    graphs = [(0, 3), (3, 7)]
+    alone = [kernels.label_votes(indices[:, a:b], weights[:, a:b], labels, 3) for a, b in graphs]
+    np.testing.assert_array_equal(kernels.label_votes(indices, weights, labels, 3, graphs), alone[0] + alone[1])

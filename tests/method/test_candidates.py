@@ -7,7 +7,7 @@ import pytest
 
 from coterie import GuidedCoTraining
 from coterie.method.agreement import neighbour_agreement, predicted_labels, share_of_disagreement
-from coterie.method.candidates import CLEARLY_LESS, Candidate, choose, leave_doubt
+from coterie.method.candidates import CLEARLY_LESS, Candidate, choose, known_agreements, leave_doubt
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis, with_constant
 from coterie.metrics import ari
@@ -128,6 +128,12 @@ def test_doubt_is_a_difference_of_clusters():
     assert leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.8), candidate("islands", 0.8, other)])
     assert leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.9)])  # the others are guided first
     assert not leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.999)])  # clusters hardly touch
+
+
+def test_the_same_clusters_need_not_be_judged_again():
+    before = [candidate("diffusion", 0.5, np.array([0, 0, 1, 2])), candidate("commute", 0.7, np.array([0, 1, 1, 2]))]
+    assert known_agreements(np.array([2, 0, 0, 1]), before) is before[1].agreements
+    assert known_agreements(np.array([0, 1, 2, 2]), before) is None
 
 
 def test_entropy_is_that_of_the_shares():

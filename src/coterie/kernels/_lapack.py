@@ -1,7 +1,8 @@
 """LAPACK's search for some eigenpairs, called without the interpreter's lock.
 
-SciPy's ``eigh`` holds the lock while LAPACK runs, so eigenproblems of several graphs would be solved one after the
-other however many threads there are. A call through ctypes releases it.
+SciPy's functions hold the lock while LAPACK runs, so eigenproblems of several graphs would be solved one after the
+other however many threads there are, and checking their arguments takes longer than a small problem does. A call
+through ctypes releases the lock.
 """
 
 from __future__ import annotations
@@ -12,49 +13,92 @@ from typing import Any
 
 import numpy as np
 
-NAMES = {"f": "ssyevr", "d": "dsyevr"}
-N_ARGUMENTS = 21
-
-
-@cache
-def routine(kind: str) -> Any:
-    """Return LAPACK's symmetric eigensolver for float32 ("f") or float64 ("d"), as SciPy was built with it."""
-    from numba.extending import get_cython_function_address
-
-    address = get_cython_function_address("scipy.linalg.cython_lapack", NAMES[kind])
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * N_ARGUMENTS)(address)
+PREFIXES = {"f": "s", "d": "d"}  # of a routine's name, by precision
+BLOCK = 64  # columns that are reduced at once: the room that LAPACK asks for is no more
 
 
 def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, ascending, and their vectors; fewer where LAPACK fails.
 
-    The matrix must be finite.
+    The matrix must be finite. It is reduced to a tridiagonal one, as by LAPACK's own driver for some eigenpairs. But
+    that spends as long again on bisection, and its vectors of close eigenvalues are hardly orthogonal in float32.
     """
     n, kind = len(matrix), matrix.dtype.char
-    work, integers = np.empty(1, matrix.dtype), np.empty(1, np.intc)
-    call(kind, matrix, count, work, integers, query=True)
-    copy = np.array(matrix, order="C")  # LAPACK overwrites it; a symmetric matrix is its own transpose
-    work, integers = np.empty(int(work[0]), matrix.dtype), np.empty(max(int(integers[0]), 10 * n), np.intc)
-    return call(kind, copy, count, work, integers)
+    reflectors = np.array(matrix, order="C")  # LAPACK overwrites it; a symmetric matrix is its own transpose
+    diagonal, beside, scales = np.empty((3, n), matrix.dtype)
+    room = np.empty(BLOCK * n, matrix.dtype)
+    run(kind, "sytrd", b"U", n, reflectors, n, diagonal, beside, scales, room, len(room))
+    values, turned = tridiagonal_eigenpairs(diagonal, beside[: n - 1], count)
+    vectors, m = turned.T.astype(matrix.dtype, order="C"), len(values)  # (m, n): LAPACK's columns
+    run(kind, "ormtr", b"L", b"U", b"N", n, m, reflectors, n, scales, vectors, n, room, len(room))
+    return values, vectors.T  # (m,), (n, m)
 
 
-def call(
-    kind: str, matrix: np.ndarray, count: int, work: np.ndarray, integers: np.ndarray, *, query: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Run the solver, or ask how much room it needs, which it writes to ``work`` and ``integers``."""
-    n = len(matrix)
-    values, vectors = np.empty(n, matrix.dtype), np.empty((count, n), matrix.dtype)  # vectors are its columns
-    bound, support = np.zeros(1, matrix.dtype), np.empty(2 * count, np.intc)
-    size, first, found, info = (ctypes.c_int(number) for number in (n, n - count + 1, 0, 0))
-    room, integer_room = (ctypes.c_int(-1 if query else len(array)) for array in (work, integers))
-    given = (b"V", b"I", b"L", size, matrix, size, bound, bound, first, size, bound, found, values, vectors, size)
-    routine(kind)(*map(address, (*given, support, work, room, integers, integer_room, info)))
-    kept = found.value if info.value == 0 else 0
-    return values[:kept], vectors[:kept].T  # (m,), (n, m)
+def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues of a symmetric tridiagonal matrix, ascending, and their vectors, in float64.
+
+    There are none for a matrix of zeros, and where LAPACK fails.
+    """
+    diagonal, beside = diagonal.astype(np.float64), beside.astype(np.float64)
+    bound = largest_size(diagonal, beside)
+    if bound == 0:
+        return np.empty(0), np.empty((len(diagonal), 0))
+    unit = 2.0 ** np.floor(np.log2(bound))  # the square of 1e200 would overflow
+    diagonal, beside = diagonal / unit, beside / unit
+    values = tridiagonal_values(diagonal, beside, count)
+    vectors = tridiagonal_vectors(diagonal, beside, values)
+    return values[: vectors.shape[1]] * unit, vectors  # (m,), (n, m)
+
+
+def tridiagonal_values(diagonal: np.ndarray, beside: np.ndarray, count: int) -> np.ndarray:
+    """Return the largest eigenvalues of a symmetric tridiagonal matrix of float64 of the order of 1, ascending."""
+    from coterie.kernels._numba_spectra import largest_values  # numba takes a while to import
+
+    values, bound = np.empty(count), largest_size(diagonal, beside)
+    largest_values(diagonal, beside**2, -bound, bound, values)
+    return values  # (m,)
+
+
+def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the vectors of some eigenvalues of a symmetric tridiagonal matrix of float64; none where LAPACK fails."""
+    n, count = len(diagonal), len(values)
+    vectors, failures = np.empty((count, n)), np.empty(count, np.intc)
+    one_block, ends = np.ones(n, np.intc), np.full(n, n, np.intc)
+    room, integers = np.empty(5 * n), np.empty(n, np.intc)
+    given = (n, diagonal, beside, count, values, one_block, ends)
+    failed = run("d", "stein", *given, vectors, n, room, integers, failures)
+    return vectors[: 0 if failed else count].T  # (n, m)
+
+
+def largest_size(diagonal: np.ndarray, beside: np.ndarray) -> float:
+    """Return a bound of the eigenvalues' sizes."""
+    return float(np.abs(diagonal).max() + 2 * np.abs(beside).max(initial=0))
+
+
+def run(kind: str, name: str, *arguments: Any) -> int:
+    """Call a routine, its arguments passed by reference, and return what it says of its end: 0 where all went well."""
+    info = ctypes.c_int(0)
+    held = [as_reference(argument) for argument in (*arguments, info)]  # alive until the routine is done
+    routine(PREFIXES[kind] + name, len(held))(*map(address, held))
+    return info.value
+
+
+@cache
+def routine(name: str, n_arguments: int) -> Any:
+    """Return one of LAPACK's routines, as SciPy was built with it."""
+    from numba.extending import get_cython_function_address
+
+    pointer = get_cython_function_address("scipy.linalg.cython_lapack", name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(pointer)
+
+
+def as_reference(argument: Any) -> Any:
+    """Return an argument as something that has an address."""
+    return ctypes.c_int(argument) if isinstance(argument, int) else argument
 
 
 def address(argument: Any) -> Any:
-    """Return what the solver takes for an argument: a pointer."""
+    """Return what a routine takes for an argument: a pointer."""
     if isinstance(argument, np.ndarray):
-        return argument.ctypes.data
-    return ctypes.addressof(argument) if isinstance(argument, ctypes.c_int) else argument
+        return argument.__array_interface__["data"][0]  # several times as fast as ``argument.ctypes.data``
+    return argument if isinstance(argument, bytes) else ctypes.addressof(argument)

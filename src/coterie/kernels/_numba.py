@@ -22,8 +22,10 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
     assign,
     assign_from,
     distance_to_group,
+    nearest_start,
     other_votes,
 )
+from coterie.kernels._numba_spectra import extend_krylov, largest_values  # noqa: F401
 from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within
 
 
@@ -78,7 +80,6 @@ def impute_distances(distances, likeness, total):
 
 
 SQUARE = 32
-INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
 BISECTIONS = 60
 TINY = 1e-30
 
@@ -322,16 +323,20 @@ def unit_sums(weights, bounds):
 
 @compiled()
 def gram(indices, weights, total):
-    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
+    """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
+
+    A row's weights of zero, which many are once it has been guided, are left out beforehand.
+    """
+    numbers, own = np.empty(indices.shape[1], dtype=np.int64), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
+        count = 0
         for s in range(indices.shape[1]):
-            weight = float(weights[i, s])
-            if weight == 0:
-                continue
-            j = np.int64(indices[i, s])
-            row = total[j * (j + 1) // 2 :]
+            numbers[count], own[count] = indices[i, s], weights[i, s]
+            count += weights[i, s] != 0
+        for s in range(count):
+            row = total[numbers[s] * (numbers[s] + 1) // 2 :]
             for t in range(s + 1):
-                row[indices[i, t]] += weight * weights[i, t]
+                row[numbers[t]] += own[s] * own[t]
 
 
 @compiled()
@@ -354,41 +359,6 @@ def normalised_gram(gram, roots, constant, found):
     for i in range(gram.shape[0]):
         for j in range(gram.shape[1]):
             found[i, j] = gram[i, j] * roots[i] * roots[j] - constant[i] * constant[j]
-
-
-@compiled(fastmath=FASTMATH)
-def subtract_projection(vector, direction):
-    """Make a vector orthogonal to a direction of length one, in place, and return what it had of it."""
-    overlap = vector[0] * 0
-    for c in range(vector.shape[0]):
-        overlap += direction[c] * vector[c]
-    for c in range(vector.shape[0]):
-        vector[c] -= overlap * direction[c]
-    return overlap
-
-
-@compiled(fastmath=FASTMATH)
-def extend_krylov(matrix, basis, diagonal, beside, first, last):
-    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
-
-    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What
-    these three terms leave is made orthogonal to all rows once more: rounding errors would grow. Rows end early where
-    the space is invariant.
-    """
-    for j in range(first, last):
-        image = np.dot(matrix, basis[j])
-        diagonal[j] = subtract_projection(image, basis[j])
-        for t in range(j, -1, -1):
-            subtract_projection(image, basis[t])
-        square = 0.0
-        for c in range(image.shape[0]):
-            square += image[c] * image[c]
-        beside[j] = np.sqrt(square)
-        if beside[j] < INVARIANT:
-            return j + 1
-        for c in range(image.shape[0]):
-            basis[j + 1, c] = image[c] / beside[j]
-    return last + 1
 
 
 @compiled(fastmath=FASTMATH)

@@ -74,34 +74,53 @@ def assign_from(products, rows, centroids, norms, labels, nearest, second):
 
 
 @compiled()
-def add_votes(indices, weights, labels, votes):
-    """Add every row's weights to its landmarks' ``votes`` (p x labels) for its label."""
+def nearest_start(products, norms, numbers, least, after):
+    """Return which of some rows leaves the least sum of squared distances if k-means starts from it, too.
+
+    ``products`` (n x trials) are those of all rows with the rows ``numbers``, ``norms`` are squared lengths, and
+    ``least`` the squared distances to the nearest start so far; those with the chosen row are written to ``after``.
+    """
+    zero, two = products.dtype.type(0), products.dtype.type(2)  # plain numbers would make float64 of everything
+    totals = np.zeros(len(numbers))
+    for i in range(products.shape[0]):
+        for t in range(products.shape[1]):
+            totals[t] += min(least[i], max(norms[i] + norms[numbers[t]] - two * products[i, t], zero))
+    best = totals.argmin()
+    for i in range(products.shape[0]):
+        after[i] = min(least[i], max(norms[i] + norms[numbers[best]] - two * products[i, best], zero))
+    return best
+
+
+@compiled()
+def add_votes(indices, weights, first, last, labels, votes):
+    """Add every row's weights, in columns ``first`` to ``last``, to its landmarks' ``votes`` (p x labels)."""
     for i in range(indices.shape[0]):
-        for s in range(indices.shape[1]):
+        for s in range(first, last):
             votes[indices[i, s], labels[i]] += weights[i, s]
 
 
 @compiled(fastmath=FASTMATH)
-def other_votes(indices, weights, labels, at_landmarks, totals, votes):
-    """Write the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k).
+def other_votes(indices, weights, first, last, labels, at_landmarks, totals, votes):
+    """Add the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k).
 
-    ``at_landmarks`` is padded with columns of zeros as the tables of ``_numba.project`` are.
+    The row's landmarks are those of columns ``first`` to ``last``. ``at_landmarks`` is padded with columns of zeros as
+    the tables of ``_numba.project`` are.
     """
-    n_neighbours, width = indices.shape[1], at_landmarks.shape[1]
-    shares, row = np.empty(n_neighbours), np.empty(width)
+    width = at_landmarks.shape[1]
+    shares, row = np.empty(indices.shape[1]), np.empty(width)
     for i in range(indices.shape[0]):
         itself = 0.0
-        for s in range(n_neighbours):
+        for s in range(first, last):
             total, own = totals[indices[i, s]], np.float64(weights[i, s])
             others = total - own
             shares[s] = own / others if others > ALONE * total else 0.0
             itself += shares[s] * own
         row[:] = 0
         for column in range(0, width, LANES):
-            add_rows(indices[i], shares, 0, n_neighbours, at_landmarks, column, row)
+            add_rows(indices[i], shares, first, last, at_landmarks, column, row)
         row[labels[i]] -= itself
         for label in range(votes.shape[1]):
-            votes[i, label] = row[label]
+            votes[i, label] += row[label]
 
 
 @compiled()

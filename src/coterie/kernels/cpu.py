@@ -125,18 +125,14 @@ def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    LAPACK can stop at the largest ones, but where an eigenvalue has a high multiplicity, as in a graph of many
-    components, it may return fewer than were asked for without an error. Then all are computed.
+    Where LAPACK fails to find some, all are computed.
     """
     if not np.isfinite(matrix).all():
         raise ValueError("A matrix whose eigenvectors are sought must be finite.")
     values, vectors = _lapack.top_eigenpairs(matrix, count)
     if len(values) < count:
         values, vectors = np.linalg.eigh(matrix)
-    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
-    if matrix.dtype == np.float32:  # those of close eigenvalues are orthogonal to a few 1e-5 only
-        vectors = np.linalg.qr(vectors)[0]
-    return values, vectors
+    return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
 
 
 def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
@@ -151,6 +147,10 @@ def extend_krylov(
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
     return int(compiled_loops().extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
+
+
+tridiagonal_values = _lapack.tridiagonal_values
+tridiagonal_vectors = _lapack.tridiagonal_vectors
 
 
 def as_columns(rows: Any) -> Any:
@@ -406,7 +406,7 @@ def add_start(
     """
     if least is None:
         numbers = np.minimum((draws[:, 0] * len(rows)).astype(np.int64), len(rows) - 1)  # (runs,)
-        return numbers, np.stack([_squares_to(rows, norms, [number])[:, 0] for number in numbers])  # (runs, n)
+        return numbers, np.stack([_squares_to(rows, norms, int(number)) for number in numbers])  # (runs, n)
     found = [_add_start(rows, norms, own, trials) for own, trials in zip(least, draws, strict=True)]
     return np.array([number for number, _ in found]), np.stack([own for _, own in found])
 
@@ -414,16 +414,20 @@ def add_start(
 def _add_start(rows: np.ndarray, norms: np.ndarray, least: np.ndarray, draws: np.ndarray) -> tuple[int, np.ndarray]:
     odds = np.cumsum(least, dtype=np.float64)
     numbers = np.minimum(np.searchsorted(odds, draws * odds[-1]), len(rows) - 1)  # (trials,)
-    after = np.minimum(least[:, None], _squares_to(rows, norms, numbers))  # (n, trials)
-    best = after.sum(axis=0, dtype=np.float64).argmin()
-    return int(numbers[best]), after[:, best]
+    after = np.empty_like(least)  # (n,)
+    best = compiled_loops().nearest_start(_products_with(rows, numbers), norms, numbers, least, after)
+    return int(numbers[best]), after
 
 
-def _squares_to(rows: np.ndarray, norms: np.ndarray, numbers: Any) -> np.ndarray:
-    """Return the squared distances of all rows to some of them."""
+def _squares_to(rows: np.ndarray, norms: np.ndarray, number: int) -> np.ndarray:
+    """Return the squared distances of all rows to one of them."""
+    return np.maximum(norms + norms[number] - 2 * _products_with(rows, [number])[:, 0], 0)  # (n,)
+
+
+def _products_with(rows: np.ndarray, numbers: Any) -> np.ndarray:
+    """Return the products of all rows with some of them."""
     with np.errstate(invalid="ignore"):  # of finite numbers: some BLAS read beyond the rows and leave a flag behind
-        found = rows @ rows[numbers].T  # (n, trials)
-    return np.maximum(norms[:, None] + norms[numbers] - 2 * found, 0)
+        return rows @ rows[numbers].T  # (n, trials)
 
 
 def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, slack: float) -> np.ndarray:
@@ -451,16 +455,24 @@ def count_groups(labels: np.ndarray, n_groups: int) -> np.ndarray:
     return np.bincount(labels, minlength=n_groups)  # (groups,)
 
 
-def label_votes(indices: np.ndarray, weights: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
+def label_votes(
+    indices: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+    n_labels: int,
+    graphs: Sequence[tuple[int, int]] | None = None,
+) -> np.ndarray:
     """Return Z D^(-1) Z^T Y of one graph without each row's own part: the labels of its landmarks' *other* rows.
 
-    Shares sum to one, or to less where a row is alone at some of its landmarks.
+    Shares sum to one, or to less where a row is alone at some of its landmarks. ``graphs`` are the first and the last
+    column of several graphs, whose votes are added up; without them all columns are one graph's.
     """
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
-    at_landmarks = widened(np.zeros((int(indices.max()) + 1, n_labels)))  # (p, width)
-    compiled_loops().add_votes(indices, weights, labels, at_landmarks)
-    votes = np.empty((len(indices), n_labels))  # (n, k)
-    compiled_loops().other_votes(indices, weights, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
+    votes, loops = np.zeros((len(indices), n_labels)), compiled_loops()  # (n, k)
+    for first, last in graphs or [(0, indices.shape[1])]:
+        at_landmarks = widened(np.zeros((int(indices[:, first:last].max()) + 1, n_labels)))  # (p, width)
+        loops.add_votes(indices, weights, first, last, labels, at_landmarks)
+        loops.other_votes(indices, weights, first, last, labels, at_landmarks, at_landmarks.sum(axis=1), votes)
     return votes
 
 

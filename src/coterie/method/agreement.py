@@ -112,13 +112,10 @@ def predicted_labels(
     """Return the labels that each view's neighbours predict (n,), -1 for rows that have none there; see above."""
     k = int(labels.max()) + 1
 
-    def votes(graph: int) -> np.ndarray:
-        columns = slice(bounds[graph], bounds[graph + 1])
-        return cpu.label_votes(block.indices[:, columns], block.weights[:, columns], labels, k)  # (n, k)
-
     def predict(graphs: list[int]) -> np.ndarray:
-        total = sum(map(votes, graphs[1:]), votes(graphs[0]))
-        return np.where(total.any(axis=1), total.argmax(axis=1), -1)  # (n,)
+        columns = [(int(bounds[g]), int(bounds[g + 1])) for g in graphs]
+        votes = cpu.label_votes(block.indices, block.weights, labels, k, columns)  # (n, k)
+        return np.where(votes.any(axis=1), votes.argmax(axis=1), -1)  # (n,)
 
     return list(in_order(predict, group_by_view(graph_views), n_threads))
 

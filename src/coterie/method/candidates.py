@@ -55,6 +55,8 @@ SETTLED = 0.98
 CUT_ROWS = 5000
 CUT_STARTS = 3
 
+EMBEDDED_ROWS = 1024  # by one thread at once
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -144,12 +146,22 @@ def judge(
     plans = [plan_cut(len(sample.indices), n_clusters, rng) for _ in views]
     if kernels_of(sample.weights).BATCHED:
         return judge_at_once(views, plans, sample, bounds, graph_views)
-    found = []
+    found: list[Candidate] = []
     for (name, view), plan in zip(views.items(), plans, strict=True):  # each on all threads: they are few
         labels = cut(sample, view.basis, bounds, *plan, n_threads)
-        agreements = neighbour_agreement(sample, bounds, graph_views, labels, n_threads)
+        agreements = known_agreements(labels, found)
+        if agreements is None:
+            agreements = neighbour_agreement(sample, bounds, graph_views, labels, n_threads)
         found.append(Candidate(name, 1, agreements, labels, view))
     return found
+
+
+def known_agreements(labels: np.ndarray, found: Sequence[Candidate]) -> np.ndarray | None:
+    """Return the agreements of a candidate that led to the same clusters; None where there is none.
+
+    Clusters that hardly touch are found by all, and to ask the views takes as long as to find them.
+    """
+    return next((own.agreements for own in found if partition_agreement(own.labels, labels) == 1), None)  # (V,)
 
 
 def judge_at_once(
@@ -292,7 +304,10 @@ def better_centroids(
     others = to_host(lloyd(embedding, means)[0])  # (k, c)
     labels = stack([assign(embedding, ends).labels for ends in (centroids, others)])  # (2, s)
     if partition_agreement(*to_host(labels)) == 1:
-        return centroids, float(np.mean(neighbour_agreement(sample, bounds, graph_views, labels[0], n_threads)))
+        agreements = known_agreements(to_host(labels[0]), [candidate])
+        if agreements is None:
+            agreements = neighbour_agreement(sample, bounds, graph_views, labels[0], n_threads)
+        return centroids, float(np.mean(agreements))
     before, after = neighbour_agreements(sample, bounds, graph_views, labels, n_threads)
     better = share_of_disagreement(after, before) < CLEARLY_LESS
     return (others, float(np.mean(after))) if better else (centroids, float(np.mean(before)))
@@ -313,5 +328,15 @@ def cut(
     block: Block, basis: Basis, bounds: np.ndarray, some: np.ndarray, draws: np.ndarray, n_threads: int = 1
 ) -> np.ndarray:
     """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
-    embedding = unit_embedding(block, basis, bounds)  # (s, c)
+    embedding = embed_sample(block, basis, bounds, n_threads)  # (s, c)
     return assign(embedding, best_centroids(embedding[some], draws, n_threads)).labels  # (s,)
+
+
+def embed_sample(block: Block, basis: Basis, bounds: np.ndarray, n_threads: int) -> np.ndarray:
+    """Return rows in an augmented view, as unit rows; on a CPU some of them on each thread."""
+    if kernels_of(block.weights).BATCHED:
+        return unit_embedding(block, basis, bounds)  # (s, c)
+    starts = range(0, len(block.weights), EMBEDDED_ROWS)
+    cuts = [slice(start, start + EMBEDDED_ROWS) for start in starts]
+    parts = [Block(block.indices[some], block.weights[some]) for some in cuts]
+    return np.concatenate(list(in_order(lambda part: unit_embedding(part, basis, bounds), parts, n_threads)))  # (s, c)

@@ -302,6 +302,11 @@ class GraphMap:
                 found.append(next((scale for scale in scales if scale[0] > 1), scales[-1])[1])
         return found
 
+    @property
+    def nearest(self) -> GraphMap:
+        """The map to the graphs that :meth:`nearest_distances` reads, and no others: far fewer neighbours to find."""
+        return replace(self, graphs=tuple(self.graphs[g] for g in self.nearest_graphs))
+
     def _search_tile(
         self, prepared: Sequence[PreparedRows], watch: Stopwatch, scratch: Scratch, found: Neighbours
     ) -> None:

@@ -113,9 +113,11 @@ def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks, n_threa
     n_threads : int, default=1
     """
 
+    nearest = graph_map.nearest
+
     def measure(rows: np.ndarray) -> np.ndarray:
-        found = graph_map.search(sample.take(rows).read(slice(None)))
-        return graph_map.nearest_distances(found, own.part(rows))  # (b, W)
+        found = nearest.search(sample.take(rows).read(slice(None)))
+        return nearest.nearest_distances(found, own.part(rows))  # (b, W)
 
     chosen = np.unique(np.linspace(0, sample.n_rows - 1, SCALE_ROWS).astype(np.int64))
     parts = np.array_split(chosen, -(-len(chosen) // SEARCHED_ROWS) if sample.device is None else 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal, eigvalsh_tridiagonal
 
 from coterie.arrays import array_namespace, convert, like, power_of_two, precision_of, stack, to_host
 from coterie.kernels import cpu, kernels_of, triangle_side
@@ -299,37 +299,32 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     size, kernels = len(matrix), kernels_of(matrix)
     most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[matrix.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=matrix.dtype)
-    basis[0] = random_direction(matrix)
+    basis[0] = random_direction(len(matrix), matrix.dtype)
     diagonal, beside = np.zeros((2, most))
     while done < most:
         before, done = done, min(int(max(STEPS_PER_PAIR * count, STEPS_GROWTH * done)), most)
         if kernels.extend_krylov(matrix, basis, diagonal, beside, before, done) <= done:
             return None
-        step = diagonal[:done], beside[: done - 1], abs(beside[done - 1])
-        if ritz_pairs(*step, done - count, done - count).residual > tolerance:  # most often the last one to converge
+        step, left = (diagonal[:done], beside[: done - 1]), float(beside[done - 1])
+        values = cpu.tridiagonal_values(*step, count)  # (m,) ascending
+        if (
+            ritz_residual(cpu.tridiagonal_vectors(*step, values[:1]), left) > tolerance
+        ):  # most often the last to converge
             continue
-        found = ritz_pairs(*step, done - count, done - 1)
-        if found.residual <= tolerance:
-            values, turn = found.values, found.turn
+        turn = cpu.tridiagonal_vectors(*step, values)  # (steps, m)
+        if ritz_residual(turn, left) <= tolerance:
             vectors = basis[:done].T @ turn[:, ::-1].astype(matrix.dtype)  # (p, m)
             missed = largest_beside(matrix, vectors) > values[0] + tolerance
             return None if missed else Eigenpairs(values[::-1], vectors.astype(np.float64))
     return None
 
 
-@dataclass(frozen=True)
-class RitzPairs:
-    """Some eigenpairs of a tridiagonal matrix, ascending, and how far the last step is from the end."""
+def ritz_residual(turn: np.ndarray, left: float) -> float:
+    """Return the largest norm of M v - lambda v after some steps of Lanczos' method, which ``left`` a vector so long.
 
-    values: np.ndarray  # (m,)
-    turn: np.ndarray  # (steps, m)
-    residual: float  # the largest norm of M v - lambda v
-
-
-def ritz_pairs(diagonal: np.ndarray, beside: np.ndarray, left: float, first: int, last: int) -> RitzPairs:
-    """Return eigenpairs ``first`` to ``last`` after some steps of Lanczos' method; ``left`` is what these left."""
-    values, turn = eigh_tridiagonal(diagonal, beside, select="i", select_range=(first, last), lapack_driver="stemr")
-    return RitzPairs(values, turn, float(left * np.abs(turn[-1]).max()))
+    ``turn`` are eigenvectors of the tridiagonal matrix (steps x m): v is the basis times one of them.
+    """
+    return left * float(np.abs(turn[-1]).max()) if turn.size else np.inf
 
 
 def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:
@@ -341,19 +336,20 @@ def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:
     first, last = count, min(count + PROBE_STEPS, len(matrix) - 1)
     basis = np.empty((last + 1, len(matrix)), dtype=matrix.dtype)
     basis[:count] = vectors.T
-    start = random_direction(matrix, seed=1)
+    start = random_direction(len(matrix), matrix.dtype, seed=1).copy()
     for _ in range(2):  # once would leave rounding errors
         start -= vectors @ (vectors.T @ start)
     basis[count] = start / np.linalg.norm(start)
     diagonal, beside = np.zeros((2, last))
     stop = min(kernels_of(matrix).extend_krylov(matrix, basis, diagonal, beside, first, last), last)
-    return float(eigvalsh_tridiagonal(diagonal[first:stop], beside[first : stop - 1])[-1])
+    return float(cpu.tridiagonal_values(diagonal[first:stop], beside[first : stop - 1], 1)[0])
 
 
-def random_direction(matrix: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Return a random vector of length one that a matrix can be multiplied with, always the same."""
-    direction = np.random.default_rng(seed).standard_normal(len(matrix))
-    return (direction / np.linalg.norm(direction)).astype(matrix.dtype)  # (p,)
+@lru_cache(maxsize=8)
+def random_direction(size: int, dtype: np.dtype, seed: int = 0) -> np.ndarray:
+    """Return a random vector of length one, always the same."""
+    direction = np.random.default_rng(seed).standard_normal(size)
+    return (direction / np.linalg.norm(direction)).astype(dtype)  # (p,)
 
 
 def filtered_subspace(
