@@ -54,7 +54,8 @@ LESS_DISAGREEMENT = 0.9
 # is as sure there, and rounds would take most of the time.
 CONTESTED_ROWS = 20_000
 
-# Two halves of the landmarks agree this much by chance: data without clusters stay below.
+# Two halves of the landmarks agree this much on data without clusters. A few clusters are easier to agree on than many:
+# of k cuts through a cloud, one in k is where the other half of the landmarks would make it.
 CHANCE = 0.2
 
 
@@ -222,6 +223,8 @@ def pilot_evidence(sample: PreparedSample, settings: Settings, rng: np.random.Ge
         graphs = join(sample.views, sample, settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
         weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
+        if weighed and candidates.leave_doubt(weighed):
+            weighed = weigh_stability(graphs, weighed, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)
         best = choice.candidate
         if best is None:  # one cluster
@@ -299,7 +302,10 @@ def contest(
     """Run the rounds of the best candidate, or of all where they leave doubt; each stops where views agree most."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
-    all_of_them = learned.n_rows <= CONTESTED_ROWS and candidates.leave_doubt(weighed)
+    doubt = candidates.leave_doubt(weighed)
+    all_of_them = doubt and learned.n_rows <= CONTESTED_ROWS
+    if doubt and not all_of_them:
+        weighed = weigh_stability(graphs, weighed, sample, settings, k, rng)
     best = candidates.choose(weighed)
     found = []
     for own in weighed:
@@ -308,7 +314,29 @@ def contest(
             looks = candidates.Looks(own, numbers, sample.block, bounds, graph_views, k, rng, settings.n_threads)
             own = looks.best(learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress, looks))
         found.append(own)
-    return tuple(found)
+    return weigh_stability(graphs, tuple(found), sample, settings, k, rng) if all_of_them else tuple(found)
+
+
+def weigh_stability(
+    graphs: Graphs,
+    weighed: tuple[Candidate, ...],
+    sample: UnguidedSample,
+    settings: Settings,
+    k: int,
+    rng: np.random.Generator,
+) -> tuple[Candidate, ...]:
+    """Return the candidates with the stability of the best one's clusters, and of all where those may be chance."""
+    rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], k)
+    (own_rng,) = rng.spawn(1)
+
+    def stability_of(own: Candidate) -> float:
+        return measure_stability(sample, own.labels, graphs, own.view, rounds[own.name], k, own_rng).overall
+
+    best = candidates.choose_by_agreement(weighed)
+    known = {best.name: stability_of(best)}
+    if known[best.name] < candidates.REPLICATED:
+        known |= {own.name: stability_of(own) for own in weighed if own is not best}
+    return tuple(replace(own, stability=known.get(own.name)) for own in weighed)
 
 
 def choose_basis(graphs: Graphs, weighed: tuple[Candidate, ...], settings: Settings, k: int) -> Choice:
@@ -435,7 +463,7 @@ def warn_of_oddities(found: Assignment) -> None:
 
 def warn_of_chance(stability: Stability | None) -> None:
     """Warn of clusters that other landmarks would not have found."""
-    if stability is not None and stability.overall < CHANCE:
+    if stability is not None and stability.overall < max(CHANCE, 1 / len(stability.clusters)):
         warn_caller(
             "These clusters do not replicate: two halves of the landmarks agree on them with an adjusted Rand index of "
             f"{stability.overall:.2f} (stability_), as in data without clusters. Try another n_clusters (suggest_k), "
@@ -474,7 +502,9 @@ def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[s
             "preparation": "shared" if fit.graphs.shared else "own",
             "rounds": candidate.rounds,
             "agreement": candidate.agreement,
-            "stability": fit.stability.overall if fit.stability and candidate is fit.cut.choice.candidate else None,
+            "stability": fit.stability.overall
+            if fit.stability and candidate is fit.cut.choice.candidate
+            else candidate.stability,
             "chosen": fit is found and candidate is fit.cut.choice.candidate,
         }
         for fit in tried

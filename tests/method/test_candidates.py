@@ -122,6 +122,21 @@ def test_separate_clusters_are_for_the_second_candidate():
     assert choose([first, second, third]) is second
 
 
+def test_clusters_that_do_not_replicate_are_not_taken_where_others_do():
+    """Only beyond chance, or where views agree better with the others, too; and only where it was measured."""
+    taken, other = candidate("diffusion", 0.8), candidate("islands", 0.7)
+
+    def chosen(stability, of_other, better=other):
+        return choose([replace(taken, stability=stability), replace(better, stability=of_other)]).name
+
+    assert chosen(None, None) == "diffusion"
+    assert chosen(0.3, 0.8) == "islands"
+    assert chosen(0.6, 0.9) == "diffusion"  # replicates
+    assert chosen(0.45, 0.55) == "diffusion"  # no clear lead
+    assert chosen(0.1, 0.4) == "diffusion"  # both may be chance,
+    assert chosen(0.1, 0.4, candidate("islands", 0.801)) == "islands"  # but views prefer one
+
+
 def test_doubt_is_a_difference_of_clusters():
     other = np.roll(EVEN, 12)
     assert not leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.6), candidate("islands", 0.4)])
@@ -162,6 +177,21 @@ def test_two_clusters_of_which_one_is_small(make, share, rng):
     labels = rng.permutation(np.repeat([0, 1], [1500 - int(share * 1500), int(share * 1500)]))
     views = [{"pair": pair, "moon": moon}[make](labels, rng) for _ in range(2)]
     assert ari(labels, GuidedCoTraining(2, random_state=0).fit(views).labels_) > 0.95
+
+
+@pytest.mark.parametrize("columns", [(6, 4), (8,), (5, 5, 5)])
+def test_a_small_cluster_that_touches_a_large_one(columns, rng):
+    """Every view has smooth cuts through the large cluster that its own neighbours predict; they do not replicate."""
+    target = np.repeat([0, 1], [1350, 150])
+    views = [rng.standard_normal((1500, d)) for d in columns]
+    for view, d in zip(views, columns, strict=True):
+        view[target == 1] += 3.0 * unit(rng.standard_normal(d)) if len(columns) > 1 else 3.4 * unit(np.ones(d))
+    model = GuidedCoTraining(2, random_state=0).fit(views)
+    assert ari(target, model.labels_) > 0.5
+
+
+def unit(vector):
+    return vector / np.linalg.norm(vector)
 
 
 def moon(labels, rng):

@@ -42,6 +42,11 @@ CLEARLY_LESS = 0.95
 SPLINTERED = np.log(2)
 FAR_LEAD = 0.3
 
+# Clusters that two halves of the landmarks agree on less than REPLICATED (adjusted Rand index) may be chance. They are
+# not taken if another candidate's replicate better by STEADIER, and either beyond chance or with better agreement.
+REPLICATED = 0.5
+STEADIER = 0.15
+
 # Agreement beyond which clusters hardly touch.
 SEPARATE = 0.99
 
@@ -76,6 +81,8 @@ class Candidate:
         Of the first round.
     training : CoTraining, default=None
         All rounds, perhaps more than ``rounds``; None where only the first was run.
+    stability : float, default=None
+        How far clusters replicate with other landmarks; None where that was not in question.
     """
 
     name: str
@@ -84,6 +91,7 @@ class Candidate:
     labels: np.ndarray
     view: AugmentedView
     training: CoTraining | None = None
+    stability: float | None = None
 
     @property
     def agreement(self) -> float:
@@ -180,6 +188,22 @@ def judge_at_once(
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate that the views agree with most, unless only another one's clusters replicate.
+
+    A cut through a cloud of rows along one view's neighbourhoods is predicted by that view, and a single view predicts
+    any smooth cut; but other landmarks would not have led to it.
+    """
+    best = choose_by_agreement(candidates)
+    measured = {number: own.stability for number, own in enumerate(candidates) if own.stability is not None}
+    if best.stability is None or best.stability >= REPLICATED:
+        return best
+    steadiest = candidates[max(measured, key=measured.__getitem__)]
+    lead = max(measured.values()) - best.stability
+    believed = max(measured.values()) > REPLICATED or steadiest.agreement > best.agreement
+    return steadiest if believed and lead > STEADIER else best
+
+
+def choose_by_agreement(candidates: Sequence[Candidate]) -> Candidate:
     """Return the first candidate, unless a later one agrees clearly better with the views.
 
     Where all of them agree nearly perfectly, clusters are separate, and the second one is made for those.
