@@ -16,6 +16,7 @@ from benchmarks.core_tables import kmeans_table, threads_table
 from benchmarks.gpu_table import card_table, gpu_table
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_lines, read_records
+from benchmarks.replication_table import touching_table, without_table
 from benchmarks.scale_table import scaling_check_table, scaling_table
 from benchmarks.serving_table import serving_tables
 from benchmarks.speed_tables import speed_tables
@@ -31,6 +32,8 @@ CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
 FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("candidates", "candidates", candidates_table),
     ("bases", "views_choose", bases_table),
+    ("touching", "replication", touching_table),
+    ("without_clusters", "replication", without_table),
     ("few_landmarks", "rounds_and_bases", few_landmarks_table),
     ("landmark_means", "landmark_means", means_table),
     ("many_clusters", "many_clusters", many_clusters_table),
