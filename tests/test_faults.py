@@ -17,6 +17,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from coterie import load, save
 from coterie.formats import write_table
 
 MODEL = str(Path(__file__).parent / "data" / "model_v1.coterie")
@@ -152,6 +153,22 @@ def test_folders_that_cannot_be_written(rows, small_disk, tmp_path):
         reason = os.strerror(errno.EROFS if path.parent == closed else errno.ENOTDIR)
         assert said == f"error: {path} cannot be written: {reason}."
     assert files_in(closed) == []
+
+
+def test_pipes_and_devices_are_not_replaced_by_files(rows, tmp_path):
+    """As /dev/null would be, for whoever may write to its folder: in containers, everybody."""
+    for name in ("out.csv", "m.coterie", "r.html", "e.npy"):
+        os.mkfifo(tmp_path / name)
+    options = {"--labels": "out.csv", "--model": "m.coterie", "--report": "r.html", "--embedding": "e.npy"}
+    runs = [["fit", rows, *QUICK, "--overwrite", option, tmp_path / name] for option, name in options.items()]
+    for (code, said), (*_, name) in zip(run_limited(runs), runs, strict=True):
+        assert (code, said) == (
+            2,
+            f"error: {name} is a device or a pipe, in whose place a file would be put. Name a file.",
+        )
+    with pytest.raises(ValueError, match="is a device or a pipe"):
+        save(load(MODEL), tmp_path / "m.coterie")
+    assert all(path.is_fifo() for path in tmp_path.iterdir())
 
 
 def test_a_killed_process_leaves_no_half_file(rows, tmp_path):
