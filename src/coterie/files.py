@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -68,6 +69,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                with suppress(OSError):  # there is none yet, or the disk knows no such modes
+                    shutil.copymode(target, unfinished)  # what only its owner could read stays so
                 if not LOCKS:
                     file.close()  # Windows moves no open file
                 os.replace(unfinished, target)  # while the lock is held
