@@ -2,7 +2,7 @@
 
 Numbers are float64, and an empty field or NA is NaN. Columns are told apart by the comma (``.csv``) or the tab
 (``.tsv``); where a ``.csv`` has none in its first line, by the semicolon or the tab, and in a ``.txt`` by tab, comma,
-semicolon or spaces. A line break ends a row, also between quotes.
+semicolon or spaces. A line break ends a row, also between quotes, and an empty line is none.
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
 that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. A first name that is empty is what pandas
