@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from coterie import load, save
 from coterie.formats import write_table
 
 MODEL = str(Path(__file__).parent / "data" / "model_v1.coterie")
@@ -101,7 +103,7 @@ def test_full_disks(rows, small_disk):
     runs = []
     for option, name in outputs.items():
         (folder / name).write_text("from before")
-        runs.append(["fit", rows, *QUICK, "--quiet", option, folder / name])
+        runs.append(["fit", rows, *QUICK, "--quiet", "--overwrite", option, folder / name])
     for (code, said), name in zip(run_limited(runs), outputs.values(), strict=True):
         assert code == 2
         assert said == f"error: {folder / name}: Could not write the file: No space left on device"
@@ -117,7 +119,7 @@ def test_hdf5_on_a_full_disk(rows, small_disk, kind, tmp_path):
         source = tmp_path / "thin.npz"
         sparse.save_npz(source, sparse.random_array((N, 50), density=0.2, format="csr", rng=np.random.default_rng(0)))
     (folder / "rows.h5").write_text("from before")
-    ((code, said),) = run_limited([["convert", source, folder / "rows.h5", "--quiet"]])
+    ((code, said),) = run_limited([["convert", source, folder / "rows.h5", "--quiet", "--overwrite"]])
     assert code == 2
     assert said == f"error: {folder / 'rows.h5'}: Could not write the file: No space left on device"
     assert files_in(folder) == ["rows.h5"]
@@ -151,6 +153,22 @@ def test_folders_that_cannot_be_written(rows, small_disk, tmp_path):
         reason = os.strerror(errno.EROFS if path.parent == closed else errno.ENOTDIR)
         assert said == f"error: {path} cannot be written: {reason}."
     assert files_in(closed) == []
+
+
+def test_pipes_and_devices_are_not_replaced_by_files(rows, tmp_path):
+    """As /dev/null would be, for whoever may write to its folder: in containers, everybody."""
+    for name in ("out.csv", "m.coterie", "r.html", "e.npy"):
+        os.mkfifo(tmp_path / name)
+    options = {"--labels": "out.csv", "--model": "m.coterie", "--report": "r.html", "--embedding": "e.npy"}
+    runs = [["fit", rows, *QUICK, "--overwrite", option, tmp_path / name] for option, name in options.items()]
+    for (code, said), (*_, name) in zip(run_limited(runs), runs, strict=True):
+        assert (code, said) == (
+            2,
+            f"error: {name} is a device or a pipe, in whose place a file would be put. Name a file.",
+        )
+    with pytest.raises(ValueError, match="is a device or a pipe"):
+        save(load(MODEL), tmp_path / "m.coterie")
+    assert all(path.is_fifo() for path in tmp_path.iterdir())
 
 
 def test_a_killed_process_leaves_no_half_file(rows, tmp_path):
@@ -238,6 +256,23 @@ def test_nobody_reads_the_errors(tmp_path):
     with open(write, "w") as err:
         done = subprocess.run([*COTERIE, "fit", str(tmp_path / "none.npy")], stdout=subprocess.PIPE, stderr=err)
     assert (done.returncode, done.stdout) == (141, b"")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["describe", MODEL], ["describe", MODEL, "--json"]])
+def test_output_that_is_full_is_named(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COTERIE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    said = f"error: standard output cannot be written: {os.strerror(errno.ENOSPC)}.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+@pytest.mark.parametrize("lost", ["2>&-", ">&-", ">&- 2>&-", "2>/dev/full"])
+def test_a_command_runs_without_room_for_words(rows, tmp_path, lost):
+    """Closed streams leave their numbers to the next files, and messages would stand in those."""
+    out = tmp_path / "out.csv"
+    command = shlex.join([*COTERIE, "fit", str(rows), *QUICK, "--labels", str(out)])
+    assert subprocess.run(f"{command} {lost}", shell=True, stdout=subprocess.PIPE).returncode == 0
+    assert len(pd.read_csv(out)) == N
 
 
 def test_files_are_whole_though_nobody_reads_the_result(rows, tmp_path):

@@ -37,6 +37,8 @@ def test_lengths_must_agree(metric):
         metric([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="empty"):
         metric([], [])
+    with pytest.raises(ValueError, match="labels_true is NaN in row 1"):
+        metric([0, float("nan"), 1], [0, 1, 1])
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")  # says scikit-learn 1.7

@@ -29,6 +29,7 @@ from coterie.settings import check_parameters, check_weights, settle
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.views import Views, as_views, in_row_order, settled_groups
 from coterie.views.columns import names_of
+from coterie.views.frames import for_sklearn
 
 if TYPE_CHECKING:
     from coterie.method.hierarchy import Hierarchy
@@ -587,6 +588,6 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         fitted = self._fitted
         by_name = fitted.groups is not None and names_of(X) is not None  # columns are found wherever they are
         if fitted.n_features_in is not None and getattr(X, "ndim", 0) == 2 and not by_name:
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, for_sklearn(X), reset=False, skip_check_array=True)
         views = fitted.read(X, self.device, self.id_column)
         return fitted, views, BlockPlan(self.block_size, count_threads(self.n_jobs))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -40,6 +41,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ------
     OSError
         If the file cannot be written; ``filename`` is the target's.
+    ValueError
+        If there is a device or a pipe of that name.
 
     Examples
     --------
@@ -53,6 +56,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = expand_home(path)
     if target.is_symlink():
         target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
+    if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+        raise ValueError(f"{path} is a device or a pipe, in whose place a file would be put. Name a file.")
     unfinished = None
     try:
         if not target.parent.exists():
@@ -64,6 +69,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                with suppress(OSError):  # there is none yet, or the disk knows no such modes
+                    shutil.copymode(target, unfinished)  # what only its owner could read stays so
                 if not LOCKS:
                     file.close()  # Windows moves no open file
                 os.replace(unfinished, target)  # while the lock is held

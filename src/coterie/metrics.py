@@ -111,6 +111,9 @@ def _table(labels_true: ArrayLike, labels_pred: ArrayLike) -> np.ndarray:
         )
     if not len(true):
         raise ValueError("labels_true is empty. Pass at least one label.")
+    for name, labels in (("labels_true", true), ("labels_pred", pred)):
+        if labels.dtype.kind == "f" and np.isnan(labels).any():
+            raise ValueError(f"{name} is NaN in row {np.isnan(labels).argmax()}. Leave out rows without a label.")
     from sklearn.metrics.cluster import contingency_matrix  # takes long to import, and prediction needs none of it
 
     return contingency_matrix(true, pred)  # (classes, clusters)

@@ -37,6 +37,7 @@ from coterie.views import (
     match_views,
 )
 from coterie.views.cells import is_anndata, is_mudata
+from coterie.views.frames import for_sklearn
 
 # When a model lacks an attribute: never; where its field is None; or where it was loaded without its rows.
 ALWAYS, SOMETIMES, PER_ROW = "always", "sometimes", "per row"
@@ -362,5 +363,5 @@ def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
     from sklearn.utils.validation import validate_data
 
     table = BaseEstimator()  # a stand-in: nothing is set on an estimator before its fit is done
-    validate_data(table, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
+    validate_data(table, for_sklearn(X) if hasattr(X, "shape") else views[0].data, skip_check_array=True)
     return {name.removesuffix("_"): value for name, value in vars(table).items()}

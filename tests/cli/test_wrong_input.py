@@ -276,3 +276,27 @@ def test_links_are_written_through(folder):
         run("convert", "pixels.npy", "out.csv", *options)
         assert Path("out.csv").is_symlink()
         assert os.listdir("elsewhere") == ["real.csv"]
+
+
+def test_nothing_that_is_read_is_overwritten(folder):
+    """Known labels, models, names and files of a folder are read beside the views, and --overwrite is no leave."""
+    run("fit", "pixels.npy", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+    Path("names.json").write_text('{"0": "round"}')
+    Path("parts").mkdir()
+    for name in ("first", "second"):
+        shutil.copy("pixels.npy", f"parts/{name}.npy")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    fit, report = ("fit", "pixels.npy", "-k", K, *QUICK), ("report", "m.coterie", "pixels.npy")
+    for command, said in (
+        ((*fit, "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
+        ((*fit, "--target", "digits.npz::y", "--labels", "digits.npz"), "digits.npz is read by this command"),
+        ((*fit, "--colour-by", "people.csv[age]", "--labels", "people.csv"), "people.csv is read by this command"),
+        (("fit", "parts", "-k", K, "--labels", "parts/first.npy"), "parts, which is read by this command"),
+        (("compare", "pixels.npy", "-k", K, "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
+        (("convert", "pixels.npy", "y.npy", "--target", "y.npy"), "y.npy is read by this command"),
+        (("predict", *report[1:], "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
+        ((*report, "-o", "m.coterie"), "m.coterie is read by this command"),
+        ((*report, "--names", "names.json", "-o", "names.json"), "names.json is read by this command"),
+    ):
+        assert said in refused(*command, "--overwrite")
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before

@@ -70,6 +70,23 @@ def test_several_writers_of_one_file_do_not_meet(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
+def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path):
+    path = tmp_path / "private.csv"
+    path.touch()
+    for mode in (0o600, 0o640):
+        path.chmod(mode)
+        with written_whole(path) as file:
+            file.write(b"id,label\n")
+        assert path.stat().st_mode & 0o777 == mode
+
+
+def test_pipes_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a device or a pipe"), written_whole(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_link_in_the_way_is_not_followed(tmp_path):
     """Names that can be foretold must not lead anybody to write elsewhere."""
     (tmp_path / "precious").write_text("mine")

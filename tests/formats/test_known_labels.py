@@ -84,6 +84,14 @@ def test_labels_that_are_none_are_refused(tmp_path):
         open_target(tmp_path / "x.npy")
 
 
+@pytest.mark.parametrize("lacking", ["", "NaN", "NA"])
+def test_a_row_without_a_label_is_refused(tmp_path, lacking):
+    """Scores would take all of them for a class."""
+    (tmp_path / "y.csv").write_text(f"id,label\nu,cat\nv,{lacking}\nw,dog\nx,{lacking}\n")
+    with pytest.raises(FormatError, match=r"y.csv has no label in row 1 and in 1 more, but .*leave out the rows"):
+        open_target(tmp_path / "y.csv", id_column="id")
+
+
 def test_labels_are_named_like_columns(tmp_path):
     write_table(tmp_path / "y.csv", {"label": [2, 0, 1], "kind": [0, 0, 1]})
     assert open_target(f"{tmp_path}/y.csv[kind]").labels.tolist() == [0, 0, 1]

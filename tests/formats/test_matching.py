@@ -98,6 +98,14 @@ def test_rows_that_cannot_be_matched_are_refused(tmp_path):
         match_rows(frames(tmp_path, a=["q", "q"], b=["q", "q"]))
 
 
+def test_rows_without_an_id_are_refused(tmp_path):
+    """Two of them need not be the same row."""
+    with pytest.raises(FormatError, match=r"b.csv has no id in row 2\. Every row needs one"):
+        match_rows(frames(tmp_path, a=["p", "q", "r"], b=["q", "p", None]))
+    with pytest.raises(FormatError, match=r"a.csv has no id in row 1"):
+        match_rows(frames(tmp_path, a=["p", ""], b=["p", ""]))
+
+
 def test_ids_that_have_nothing_in_common_are_refused_with_one_of_each(tmp_path):
     message = r"a.csv has no row id in common with .*b.csv: its first is 'p', and there it is 'P'"
     with pytest.raises(FormatError, match=message):

@@ -34,6 +34,28 @@ def test_text_among_the_numbers(tmp_path):
     refused(tmp_path / "x.parquet", "column 'd' holds dates or times")
 
 
+@pytest.mark.parametrize("written", ["1,5", "-1.234.567", "1'234", "1 234,5", "1_234"])
+def test_numbers_as_other_countries_write_them_are_refused_with_the_remedy(tmp_path, written):
+    (tmp_path / "x.csv").write_text(f"a;b\n{written};2\n")
+    refused(tmp_path / "x.csv", "in line 2, which is not a number. Write numbers with a decimal point, and without")
+
+
+def test_empty_lines_are_no_rows(tmp_path):
+    path = tmp_path / "x.csv"
+    for text in ("\n\na,b\n1,2\n\n3,4\n\n", "\ufeff\r\na,b\r\n1,2\r\n\r\n3,4\r\n"):
+        path.write_bytes(text.encode())
+        table = open_table(path)
+        assert (table.columns, table[:].tolist()) == (("a", "b"), [[1, 2], [3, 4]])
+    path.write_text("\n\n1,2\n3,4\n")
+    assert open_table(path, header=False)[:].tolist() == [[1, 2], [3, 4]]
+    path.write_text("a,b\n1,2\n  \n3,4\n")
+    refused(path, "line 3 has 1 fields where the first line has 2")
+    path.write_text("\n\n")
+    refused(path, "holds empty lines alone")
+    path.write_bytes(b"a,b\r1,2\r3,4\r")
+    refused(path, "lines that end in a carriage return alone")
+
+
 def test_ids_in_another_encoding_are_refused(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes("id,a\nMeier,1\nMüller,2\n".encode("latin-1"))

@@ -114,6 +114,20 @@ def test_what_is_no_id(frames):
         fit({**frames, "text": unnamed}, id_column="id")
 
 
+@pytest.mark.parametrize("lacking", [None, np.nan, ""])
+def test_rows_that_an_index_does_not_name_are_refused(frames, lacking):
+    """As they are in a column of ids: what has no name in one frame need not be what has none in another."""
+    unnamed = frames["text"].assign(id=[*IDS[:2], lacking, *IDS[3:]]).set_index("id")
+    with pytest.raises(ValueError, match="View 'text' has no id in row 2"):
+        fit({"text": unnamed, "image": unnamed.iloc[::-1]})
+
+
+def test_two_columns_of_ids_are_refused(frames):
+    twice = frames["text"].rename(columns={"c0": "id"})
+    with pytest.raises(ValueError, match="View 'text' has two columns 'id', which id_column names"):
+        fit({**frames, "text": twice}, id_column="id")
+
+
 @pytest.mark.parametrize("way", ["index", "id_column"])
 def test_large_ids_of_unlike_types_are_told_apart(frames, by_index, way, tmp_path):
     """What int64, uint64 and float64 have in common is exact only up to 2^53."""

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
@@ -38,6 +39,19 @@ def test_columns_that_vary_by_rounding_alone_drop_out():
     assert not prepared[:, 1].any()
 
 
+@pytest.mark.parametrize("scaling", ["auto", "none", "block", "half", "standard"])
+def test_whole_numbers_are_exact_however_large(data, scaling):
+    offset = (10 * data.views["view0"]).astype(np.int64) + 10**15
+    assert adjusted_rand_score(fit(offset, scaling=scaling).labels_, data.target) > 0.9
+
+
+def test_columns_are_said_to_be_left_out_only_where_they_are(data):
+    coarse = (data.views["view0"] + 3e7).astype(np.float32)
+    with pytest.warns(UserWarning, match="View 'X': 5 columns .* are left out"):
+        prepare(coarse, scaling="standard")
+    assert prepare(coarse, scaling="none")(coarse).any()
+
+
 def topics(rng, n_words):
     """Documents of three topics, as counts."""
     target = rng.integers(3, size=300)
@@ -64,8 +78,6 @@ def test_links_are_seen(rng):
 
 
 def test_rows_matched_by_index_keep_the_order_of_the_fit(data):
-    import pandas as pd
-
     ids = [f"row{i}" for i in range(120)]
     a = pd.DataFrame(data.views["view0"], index=ids)
     b = pd.DataFrame(data.views["view1"], index=ids).iloc[::-1]
@@ -174,8 +186,6 @@ def test_sparse_forms(data):
 
 
 def test_nullable_masked_and_dated_tables(data):
-    import pandas as pd
-
     a, b = (view.astype(float).copy() for view in data.views.values())
     b[:10] = np.nan
     expected = fit([a, b]).labels_
@@ -242,8 +252,6 @@ def test_many_views_can_be_split():
 
 def test_tables_in_files_are_matched_by_id(data, tmp_path):
     """In another order and with gaps, sparse or dense: as frames with the same indexes are."""
-    import pandas as pd
-
     from coterie import formats
 
     ids = np.array([f"row{i}" for i in range(120)])
@@ -281,8 +289,6 @@ def test_tables_of_pyarrow_are_views_alone_in_a_list_and_in_a_dict(rng):
 
 
 def test_default_indexes_of_other_lengths_are_refused(data):
-    import pandas as pd
-
     a, b = (pd.DataFrame(view) for view in data.views.values())
     np.testing.assert_array_equal(fit([a, b]).labels_, fit([a.to_numpy(), b.to_numpy()]).labels_)
     with pytest.raises(ValueError, match=r"'b' has 90 rows.*'a' has 120.*default row numbers.*set_index"):
@@ -297,8 +303,6 @@ def test_default_indexes_of_other_lengths_are_refused(data):
 
 
 def test_indexes_that_differ_in_their_writing_alone_are_said(data):
-    import pandas as pd
-
     a, b = (pd.DataFrame(view) for view in data.views.values())
     a.index = [f"{i:03}" for i in range(120)]  # 100 to 119 are the same
     b.index = [str(i) for i in range(120)]
@@ -314,8 +318,6 @@ def test_indexes_that_differ_in_their_writing_alone_are_said(data):
 
 
 def test_ids_that_have_nothing_in_common_are_shown(data):
-    import pandas as pd
-
     a, b = (pd.DataFrame(view) for view in data.views.values())
     a.index = [f"row{i}" for i in range(120)]
     b.index = [f"ROW-{i}" for i in range(120)]
@@ -329,7 +331,6 @@ def test_ids_that_have_nothing_in_common_are_shown(data):
 
 
 def test_lists_in_columns_are_columns(data):
-    import pandas as pd
     import polars as pl
     import pyarrow as pa
 
@@ -348,7 +349,6 @@ def test_lists_in_columns_are_columns(data):
 
 
 def test_frames_of_other_kinds(data):
-    import pandas as pd
     import polars as pl
     import pyarrow as pa
 
@@ -374,6 +374,8 @@ def test_tensors_of_other_kinds(data):
     np.testing.assert_array_equal(fit([a, b.bfloat16()]).labels_, fit([a, b.bfloat16().float()]).labels_)
     with pytest.raises(ValueError, match=r"View 'b' is a sparse tensor.*csr_array"):
         fit({"a": a, "b": b.to_sparse()})
+    with pytest.raises(ValueError, match=r"View 'b' is no table that NumPy can read.*plain type such as float32"):
+        fit({"a": a, "b": b.to(torch.float8_e4m3fn)})
 
 
 class Endless:
@@ -384,6 +386,18 @@ class Endless:
 
     def __getitem__(self, number):
         return Endless()
+
+
+def test_what_is_no_table_is_refused_by_name(data):
+    a, b = data.views.values()
+    for bad, said in (
+        ([[1.0, 2.0], [3.0]], r"View 'b' is no table that NumPy can read.*same number of columns"),
+        ([a, b], r"View 'b' is no table that NumPy can read.*its own entry"),
+        (np.zeros(120, [("x", float), ("y", float)]), r"View 'b' holds records \(x, y\)"),
+        (pd.DataFrame(b).groupby(0), r"View 'b' is a DataFrameGroupBy, which is no table"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fit({"a": a, "b": bad})
 
 
 @pytest.mark.timeout(20)

@@ -71,7 +71,7 @@ def test_float32_far_from_zero():
 def test_columns_that_double_precision_cannot_hold_are_named(kind):
     """Whole numbers beyond 2^53, and fractions beside 1e14; a constant that was computed in several ways is not."""
     rng = np.random.default_rng(0)
-    large = (2**55 + rng.integers(300, size=200)) if kind == "int64" else 1e14 + rng.standard_normal(200)
+    large = (2**60 + rng.integers(300, size=200)) if kind == "int64" else 1e14 + rng.standard_normal(200)
     table = np.column_stack([rng.integers(9, size=(200, 2)), large]).astype(kind)
     with pytest.warns(
         UserWarning, match=rf"1 columns \(the first is column 2\).*{kind} holds too few digits"

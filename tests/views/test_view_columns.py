@@ -12,6 +12,7 @@ from sklearn.compose import make_column_selector
 from coterie import GuidedCoTraining, load, save
 from coterie.datasets import make_views
 from coterie.formats import write_table
+from coterie.peers import ConcatKMeans
 from coterie.views import as_views
 
 
@@ -81,6 +82,25 @@ def test_new_columns_are_matched_by_name(data, frame):
     model = fit(sparse_frame.rename(columns=str)[list("abcd")])
     with pytest.raises(ValueError, match="same order"):  # scikit-learn's rule for one table
         model.predict(sparse_frame[list("dcba")])
+
+
+def test_frames_whose_columns_have_other_names_are_refused_with_both(frame):
+    model = fit({"text": frame[["t0", "t1"]]})
+    with pytest.raises(ValueError, match=r"'text' lacks 2 of the fit's 2 columns: 't0', 't1'\. It has '0', '1'"):
+        model.predict({"text": pd.DataFrame(frame[["t0", "t1"]].to_numpy())})
+    with pytest.raises(ValueError, match=r"lacks 1 of the fit's 2 columns: 't1'\. It has 't0', 'T1', 'note'"):
+        model.predict({"text": frame[["t0", "t1", "note"]].rename(columns={"t1": "T1"})})
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_names_of_columns_may_repeat(data):
+    """scikit-learn would refuse them."""
+    twice = pd.DataFrame(data.views["view0"], columns=["a", "a", "b", "b", "c"])
+    for X in (twice, [twice, data.views["view1"]]):
+        model = fit(X)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+    labels = ConcatKMeans(3, random_state=0).fit(twice).labels_
+    np.testing.assert_array_equal(ConcatKMeans(3, random_state=0).fit(twice.to_numpy()).labels_, labels)
 
 
 def test_a_row_that_only_other_columns_know_lacks_the_view(frame):

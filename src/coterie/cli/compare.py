@@ -107,7 +107,7 @@ def compare(
     voice = Voice.of(ctx)
     order = check_sort(sort, target is not None)
     opened = open_files(views, id_column, header, numeric_only)
-    check_outputs([labels], [], opened.files.values(), overwrite=overwrite)
+    check_outputs([labels], [], [*opened.sources, config, target], overwrite=overwrite)
     known = read_target(target, id_column, opened, header)
     chosen = choose_methods(list(opened.files), min(opened.n_rows, rows or opened.n_rows), method or [])
     drawn = draw(opened.n_rows, rows, seed)

@@ -52,7 +52,7 @@ def convert(
     voice = Voice.of(ctx)
     opened = open_files(views, id_column, header, numeric_only)
     known = read_target(target, id_column, opened, header)
-    check_outputs([], [out], opened.files.values(), overwrite=overwrite)
+    check_outputs([], [out], [*opened.sources, target], overwrite=overwrite)
     for name, table in opened.matched.items():
         if opened.files[name].is_sparse and not table.is_sparse and not dense:
             raise ValueError(

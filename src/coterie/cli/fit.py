@@ -146,7 +146,8 @@ def fit(
     estimator = opt.make_model(ctx.params)
     estimator.set_params(store_embedding=embedding is not None and memory_limit is None, id_column=id_column)
     check_one_column(labels, confidence)
-    check_outputs([labels, embedding], [model, report], opened.files.values(), overwrite=overwrite)
+    read = [*opened.sources, config, target, text, *(colour_by or [])]  # an older model may be replaced
+    check_outputs([labels, embedding], [model, report], read, overwrite=overwrite)
     older = None
     if align_to is not None:
         from coterie.saving import load

@@ -95,7 +95,8 @@ def predict(
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
     check_one_column(labels, confidence or novelty)
-    check_new_outputs([labels, embedding], opened, overwrite=overwrite, json=json)
+    read = [*opened.sources, model, config, target]
+    check_new_outputs([labels, embedding], read, overwrite=overwrite, json=json)
     if novelty and not hasattr(estimator, "cluster_sizes_"):
         raise ValueError(f"{model} was written by an older version of Coterie, which knew no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
@@ -219,12 +220,14 @@ def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voi
     return match_files({name: named[name] for name in known if name in named})
 
 
-def check_new_outputs(paths: Sequence[Path | None], opened: OpenedViews, *, overwrite: bool, json: bool) -> None:
+def check_new_outputs(
+    paths: Sequence[Path | None], inputs: Sequence[str | Path | None], *, overwrite: bool, json: bool
+) -> None:
     """Refuse outputs that cannot be written, or that are there already; labels may go to standard output."""
     if STANDARD_OUTPUT in paths and json:
         raise ValueError("--labels - and --json both write to standard output. Leave one of them out.")
     files = [path for path in paths if path != STANDARD_OUTPUT]
-    check_outputs(files, [], opened.files.values(), overwrite=overwrite)
+    check_outputs(files, [], inputs, overwrite=overwrite)
 
 
 def refuse_lacking(part: Prediction) -> None:

@@ -115,7 +115,9 @@ def report(
         estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
         voice.stage("matching rows")
         opened = match_to_model(files, estimator)
-        check_outputs([], [out], opened.files.values(), overwrite=overwrite)
+        listed = None if pictures is None or Path(pictures).is_dir() else pictures  # a page may lie among pictures
+        read = [*opened.sources, model, against, target, text, names, listed, *(colour_by or [])]
+        check_outputs([], [out], read, overwrite=overwrite)
         voice.stage("reading columns")
         given = Extras(
             target=read_target(target, id_column, opened, header),

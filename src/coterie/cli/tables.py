@@ -35,6 +35,11 @@ class OpenedViews:
     id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
 
     @property
+    def sources(self) -> list[str]:
+        """Where the views come from: files, with keys."""
+        return [file.where for file in self.files.values()]
+
+    @property
     def matched(self) -> dict[str, FileTable | MatchedTable]:
         """The views with all rows in one order; what a file lacks is NaN."""
         from coterie.views import View
@@ -188,7 +193,11 @@ class RehearsalEnd(Exception):
 
 
 def check_outputs(
-    tables: Iterable[Path | None], others: Iterable[Path | None], inputs: Iterable[FileTable], *, overwrite: bool
+    tables: Iterable[Path | None],
+    others: Iterable[Path | None],
+    inputs: Iterable[str | Path | None],
+    *,
+    overwrite: bool,
 ) -> None:
     """Open and drop every file that is to be written, so that what cannot be written is known before the work.
 
@@ -198,8 +207,8 @@ def check_outputs(
         Files of rows, whose extension must be one that can be written.
     others : paths or None
         Models and reports.
-    inputs : FileTables
-        What is read, and must not be overwritten.
+    inputs : paths, files with keys and columns, or None
+        Everything that is read, beside the views too, and must not be overwritten. A folder's files are one table.
     overwrite : bool
         Whether files that are there already may be replaced. Pages that Coterie wrote may always be: their models and
         rows are still there.
@@ -209,16 +218,19 @@ def check_outputs(
 
     rows = [path for path in tables if path is not None]
     rest = [path for path in others if path is not None]
-    taken = {Path(table.where.partition("::")[0]).resolve(): "is read by this command" for table in inputs}
+    taken = {where.resolve(): "is read by this command" for where in map(file_of, inputs) if where is not None}
     for path in (*rows, *rest):
         if str(path) == "-":
             raise ValueError(
                 "- cannot be written: results go to files, not to standard output. Name one, such as out.csv; --json "
                 "prints what was found."
             )
-        if (reason := taken.get(path.resolve())) is not None:
-            raise ValueError(f"{path} {reason}. Choose another name.")
-        taken[path.resolve()] = "would be written twice"
+        own = path.resolve()
+        for place in (own, *own.parents):
+            if place in taken and (place == own or place.is_dir()):
+                inside = "" if place == own else f" lies in {place}, which"
+                raise ValueError(f"{path}{inside} {taken[place]}. Choose another name.")
+        taken[own] = "would be written twice"
         if path.is_dir():
             raise ValueError(f"{path} cannot be written: it is a folder. Name a file in it.")
         if path.is_file() and not overwrite and not is_own_page(path):
@@ -229,6 +241,13 @@ def check_outputs(
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise ValueError(f"{path} cannot be written: {why}.") from error
+
+
+def file_of(spec: str | Path | None) -> Path | None:
+    """Return the file of what is written for a view or a column; None for none."""
+    from coterie.formats.specs import parse_spec
+
+    return None if spec is None else Path(parse_spec(spec).path)
 
 
 def is_own_page(path: Path) -> bool:

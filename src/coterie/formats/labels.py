@@ -28,6 +28,8 @@ LABEL_NAMES = {
     "targets",
 }
 
+UNKNOWN = ("", "NaN", "nan", "NA")  # how tables of text write a label that is not there
+
 
 def is_label(name: str) -> bool:
     """Whether an entry holds labels, by its name.
@@ -107,4 +109,10 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
         codes = values.view(values.dtype.str[0] + "u4")
         if codes.max() > sys.maxunicode:  # of which Python can make no text
             raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
+        lacking = np.flatnonzero(np.isin(values, UNKNOWN))
+        if len(lacking):  # scores would take them for a class
+            raise FormatError(
+                f"{where} has no label in row {lacking[0]} and in {len(lacking) - 1} more, "
+                f"but {str(values[lacking[0]])!r}. Add them, or leave out the rows."
+            )
     return values

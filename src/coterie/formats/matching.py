@@ -160,6 +160,7 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
     lone = [(where, ids[in_tables[mine] == 1]) for (where, _), mine, ids in zip(named, ranks, lists, strict=False)]
     hint = "" if alike else next(alike_but_for_writing(lone), "")
     for (where, _), mine, ids in zip(named, ranks, lists, strict=False):
+        refuse_empty(where, ids)
         rows = np.full(len(order), -1)
         rows[mine] = np.arange(len(mine))
         if (rows >= 0).sum() < len(mine):
@@ -176,6 +177,12 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
     if hint:
         warnings.warn(hint, stacklevel=2)
     return values[order], positions if not alike else [None] * len(named)
+
+
+def refuse_empty(where: str, ids: np.ndarray) -> None:
+    """Refuse an id without a letter: two rows that lack one need not be the same."""
+    if ids.dtype.kind == "U" and (ids == "").any():
+        raise FormatError(f"{where} has no id in row {int((ids == '').argmax())}. Every row needs one.")
 
 
 def alike_but_for_writing(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[str]:

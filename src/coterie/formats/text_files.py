@@ -2,7 +2,7 @@
 
 Numbers are float64, and an empty field or NA is NaN. Columns are told apart by the comma (``.csv``) or the tab
 (``.tsv``); where a ``.csv`` has none in its first line, by the semicolon or the tab, and in a ``.txt`` by tab, comma,
-semicolon or spaces. A line break ends a row, also between quotes.
+semicolon or spaces. A line break ends a row, also between quotes, and an empty line is none.
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
 that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. A first name that is empty is what pandas
@@ -13,6 +13,7 @@ years, that is said in a warning; ``header`` decides it.
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ HEAD_BYTES = 16 << 20  # the first two lines are looked for in these
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
+GROUPED_DIGITS = re.compile(r"[+-]?\d[\d.,'_\s]*")  # as spreadsheets write numbers in many countries
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
 
@@ -94,7 +96,7 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
     """Return what is wrong with the first line that is not as it should be; ``names`` are of columns of numbers."""
     width = len(file.names)
     for number, content in enumerate(text.split(b"\n"), start=line):
-        if not content.strip():
+        if not content.strip(blank_of(file.delimiter)):
             continue
         fields = split_line(content.decode("utf-8", "replace"), file.delimiter)
         if len(fields) != width:
@@ -105,12 +107,18 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
             field = fields[file.names.index(name)]
             if not is_number(field) and field.strip() not in MISSING:
                 column = f"column {name[:60]!r}" if file.has_names else f"column {name}"
-                return (
-                    f"{column} holds {field[:60]!r} in line {number}, which is not a number. Encode it as numbers, "
-                    "leave it out (choose columns, or numeric_only: --numeric-only), or make it the id column "
-                    "(id_column: --id-column)."
-                )
+                return f"{column} holds {field[:60]!r} in line {number}, which is not a number. {remedy_for(field)}"
     return None
+
+
+def remedy_for(field: str) -> str:
+    """Return what to do about a field that is no number."""
+    if GROUPED_DIGITS.fullmatch(field.strip()):
+        return "Write numbers with a decimal point, and without thousands separators."
+    return (
+        "Encode it as numbers, leave it out (choose columns, or numeric_only: --numeric-only), or make it the id "
+        "column (id_column: --id-column)."
+    )
 
 
 def not_utf8(number: int, content: bytes) -> str:
@@ -202,10 +210,15 @@ def look_at(path: Path, header: bool | None) -> TextFile:
         raise FormatError(f"{path} is text in UTF-16. Write it in UTF-8.")
     if b"\0" in head:
         raise FormatError(f"{path} is not text in UTF-8. Is its extension right?")
-    first, second = [*head.split(b"\n", 2), b""][:2]
-    bom = len(BOM) if first.startswith(BOM) else 0
+    text = head.removeprefix(BOM).lstrip(b"\r\n")  # lines without anything are no rows, before the names too
+    if not text:
+        raise FormatError(f"{path} holds empty lines alone. Write it again.")
+    first, second = [*text.split(b"\n", 2), b""][:2]
+    if b"\r" in first.rstrip(b"\r"):
+        raise FormatError(f"{path} has lines that end in a carriage return alone. Write it with line feeds.")
+    begin = len(head) - len(text)
     kinds = DELIMITERS[plain_suffix(path)]
-    line = first[bom:].decode("utf-8", "replace")
+    line = first.decode("utf-8", "replace")
     delimiter = next((mark for mark in kinds if mark in line), kinds[0])
     fields = split_line(line, delimiter)
     below = split_line(second.decode("utf-8", "replace"), delimiter)
@@ -216,9 +229,14 @@ def look_at(path: Path, header: bool | None) -> TextFile:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(f"{path} has two columns {twice!r}. Rename one of them.")
-    begin = min(len(first) + 1, content.size) if has_names else bom
-    offsets, starts = segments_of(content, begin, blank=b"\r " if delimiter == " " else b"\r")
+    rows = min(begin + len(first) + 1, content.size) if has_names else begin
+    offsets, starts = segments_of(content, rows, blank_of(delimiter))
     return TextFile(path, lazy, delimiter, names, has_names, offsets, starts)
+
+
+def blank_of(delimiter: str) -> bytes:
+    """Return the bytes of which a line without fields consists."""
+    return b"\r " if delimiter == " " else b"\r"
 
 
 def segments_of(content: Content, begin: int, blank: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ from coterie.views import (
     match_views,
     prepare,
 )
+from coterie.views.frames import for_sklearn
 from coterie.views.preparation import Columns, column_ends
 
 
@@ -48,7 +49,7 @@ class Peer(ClusterMixin, BaseEstimator):
         views = as_views(X)
         if len(views) == 1:
             # scikit-learn's n_features_in_ makes sense for one table alone.
-            validate_data(self, X if hasattr(X, "shape") else views[0].data, skip_check_array=True)
+            validate_data(self, for_sklearn(X) if hasattr(X, "shape") else views[0].data, skip_check_array=True)
         if views.n_rows < self.n_clusters:
             raise ValueError(
                 f"n_samples={views.n_rows} should be >= n_clusters={self.n_clusters}. "
@@ -68,7 +69,7 @@ class Peer(ClusterMixin, BaseEstimator):
         reader: TableReader = self._reader
         views = match_views(X, None, reader.names)
         if hasattr(self, "n_features_in_") and hasattr(X, "shape"):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, for_sklearn(X), reset=False, skip_check_array=True)
         check_columns(views, reader.shapes)
         return reader, views
 

@@ -133,13 +133,25 @@ def without_others(view: str, table: Any, names: tuple[str, ...] | None, id_colu
     own = column_names(table) if is_frame(table) and names is not None else None
     if own is None or names is None:
         return table
+    if isinstance(id_column, int) or len(set(own)) < len(own) or not len(table):
+        return table
+    refuse_missing(view, own, [name for name in names if not {name, name.partition("[")[0]} & set(own)], len(names))
     wanted = {*names, *(name.partition("[")[0] for name in names), str(id_column)}  # "embedding[0]" is of a list
     extra = [column for column in own if column not in wanted]
-    if not extra or isinstance(id_column, int) or len(set(own)) < len(own):
+    if not extra:
         return table
     warn_of_extra(view, extra)
     kept = [column for column in own if column in wanted]
     return table[kept] if hasattr(table, "iloc") else table.select(kept)
+
+
+def refuse_missing(view: str, own: Sequence[str], missing: Sequence[str], n_columns: int) -> None:
+    """Refuse new rows that lack columns of the fit."""
+    if missing:
+        raise ValueError(
+            f"View {view!r} lacks {len(missing)} of the fit's {n_columns} columns: {in_short(missing)}. It has "
+            f"{in_short(own)}. Pass all columns of the fit, or leave the view out."
+        )
 
 
 def warn_of_extra(view: str, extra: Sequence[str]) -> None:
@@ -163,12 +175,7 @@ def match_view(view: View, names: tuple[str, ...] | None) -> View:
     if own is None or names is None or own == names or not view.data.shape[0] or len(set(own)) < len(own):
         return view
     numbers = {column: number for number, column in enumerate(own)}
-    missing = [column for column in names if column not in numbers]
-    if missing:
-        raise ValueError(
-            f"View {view.name!r} lacks {len(missing)} of the fit's {len(names)} columns: {in_short(missing)}. It has "
-            f"{in_short(own)}. Pass all columns of the fit, or leave the view out."
-        )
+    refuse_missing(view.name, own, [column for column in names if column not in numbers], len(names))
     extra = [column for column in own if column not in set(names)]
     if extra:
         warn_of_extra(view.name, extra)

@@ -24,6 +24,8 @@ def frame_values(label: str, frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     if type(frame).__name__ == "LazyFrame":
         raise ValueError(f"{label} is a LazyFrame, whose rows are not there yet. Pass frame.collect().")
     names = column_names(frame)
+    if names is None and not hasattr(frame, "to_numpy"):
+        raise ValueError(f"{label} is a {type(frame).__name__}, which is no table. Pass a frame or an array.")
     if names is None:
         return frame.to_numpy(), None  # a column, which is refused for its shape
     columns = columns_of(frame, names)
@@ -45,6 +47,12 @@ def column_names(frame: Any) -> list[str] | None:
     if type(frame).__module__.startswith("pyarrow"):
         return list(map(str, frame.column_names)) if hasattr(frame, "column_names") else None
     return [str(name) for name in frame.columns] if hasattr(frame, "columns") else None
+
+
+def for_sklearn(table: Any) -> Any:
+    """Return a table as scikit-learn may look at it: it refuses names that repeat, and gets the mere shape of those."""
+    names = column_names(table) if is_frame(table) else None
+    return table if names is None or len(set(names)) == len(names) else np.broadcast_to(0.0, table.shape)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> list[Any]:

@@ -35,6 +35,8 @@ def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
             f"{label} has no column {id_column!r}, which id_column names; it has {', '.join(names[:6])}. "
             "Pass every frame with its ids, or leave out id_column."
         )
+    if names.count(str(id_column)) > 1:
+        raise ValueError(f"{label} has two columns {str(id_column)!r}, which id_column names. Rename one of them.")
     ids = np.asarray(columns_of(table, names)[names.index(str(id_column))].to_numpy())  # (n,)
     others = [name for name in names if name != str(id_column)]
     return IdentifiedRows(table[others] if hasattr(table, "iloc") else table.select(others), checked_ids(label, ids))
@@ -217,7 +219,7 @@ def align_by_index(views: list[View], ids: list[Any]) -> Views:
         ids = [index.astype(object) for index in ids]
     union = ids[0]
     for view, index in zip(views, ids, strict=True):
-        check_unique(view.name, index)
+        check_index(view.name, index)
         union = appended(union, index[union.get_indexer(index) < 0])
     warn_of_writing(views, ids)
     return place_by_index(views, ids, union)
@@ -245,8 +247,11 @@ def appended(index: Any, more: Any) -> Any:
     return type(index)(np.concatenate([index.to_numpy(), more.to_numpy()]), dtype=object)
 
 
-def check_unique(name: str, index: Any) -> None:
-    """Refuse an index that names several rows alike."""
+def check_index(name: str, index: Any) -> None:
+    """Refuse an index that names several rows alike, or some not at all: two such rows need not be the same."""
+    if index.nlevels == 1 and (index.hasnans or "" in index):
+        row = int((index.isna() if index.hasnans else index.to_numpy() == "").argmax())
+        raise ValueError(f"View {name!r} has no id in row {row}. Every row needs one in the index.")
     if not index.is_unique:
         again = index[index.duplicated()][0]
         raise ValueError(
@@ -273,7 +278,7 @@ def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
         if index.equals(order):
             aligned.append(view)
             continue
-        check_unique(view.name, index)
+        check_index(view.name, index)
         found = moved(view, np.asarray(index.get_indexer(order)))
         in_place = np.array_equal(np.asarray(found.positions), np.arange(view.data.shape[0]))
         aligned.append(replace(view, positions=None) if in_place else found)

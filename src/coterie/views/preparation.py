@@ -55,7 +55,8 @@ ALIKE, UNLIKE = 0.75, 1.25  # log10 of the ratio of columns' scales: below, they
 LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this much more often than by chance
 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
-RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float; whole numbers are exact
+RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float
+WHOLE_ROUNDING = 1e-15  # whole numbers are exact; sums of them are float64
 # Values that differ by less than this share are one value that was rounded in several ways.
 NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 
@@ -275,7 +276,6 @@ def prepare(
     has the same weight in the concatenation.
     """
     rows = thinned(sample)
-    warn_of_lost_columns(name, rows)
     if scaling == "auto":
         kind = kind_of(sample, rows)
         if kind == "words":
@@ -287,6 +287,7 @@ def prepare(
     else:
         kind = "raw" if scaling == "none" else "given"
         steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine", name=name)
+    warn_of_lost_columns(name, rows, steps)
     steps = [Project(step.directions.astype(dtype)) if isinstance(step, Project) else step for step in steps]
     plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
     if scaling == "none":
@@ -345,7 +346,7 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
     return bool(np.sum((mean / unit) ** 2) > FAR_FROM_ZERO**2 * np.sum((std / unit) ** 2) > 0)
 
 
-def warn_of_lost_columns(name: str, rows: Table) -> None:
+def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step]) -> None:
     """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
     kind, (low, high) = str(precision_of(rows)), column_ends(rows)  # (d,), (d,)
     peak = np.maximum(np.abs(low), np.abs(high))
@@ -354,7 +355,8 @@ def warn_of_lost_columns(name: str, rows: Table) -> None:
         # A deviation is at least range / √2n: most tables need no look at theirs.
         if not (differs & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
             return
-    lost = differs & ~column_moments(rows).varies()  # (d,)
+    left_out = [step.scale == 0 for step in steps if isinstance(step, Columns) and step.scale is not None]  # (d,) each
+    lost = differs & ~column_moments(rows).varies() & np.any(left_out, axis=0)  # (d,)
     if lost.any():
         remedy = "" if kind not in ("float16", "float32") else ", or store float64"
         warn_caller(
@@ -520,8 +522,9 @@ def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
 
 def rounding_of(data: Table) -> float:
     """Return the relative error of a table's values: that of its type."""
-    exact = "float" not in precision_of(data) or data.dtype.itemsize not in RELATIVE_ROUNDING
-    return RELATIVE_ROUNDING[8] if exact else RELATIVE_ROUNDING[data.dtype.itemsize]
+    if "float" not in precision_of(data):
+        return WHOLE_ROUNDING
+    return RELATIVE_ROUNDING.get(data.dtype.itemsize, RELATIVE_ROUNDING[8])
 
 
 def spread(preparation: Preparation, rows: Table) -> float:

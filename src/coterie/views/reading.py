@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of
+from coterie.formats.errors import one_line
 from coterie.rows.partitions import DaskTable, as_dask_table
 from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudata
 from coterie.views.columns import named_groups, split_columns, without_others
@@ -271,7 +272,7 @@ def _split_columns(X: Any, groups: Any, id_column: str | int | None = None) -> d
         return {name: IdentifiedRows(table, X.ids) for name, table in split_columns(X.frame, groups).items()}
     if not is_frame(X) and not sparse.issparse(X) and not is_dask(X):
         check_is_table("X", X)
-        X = np.asarray(X)
+        X = as_array("X", X)
     return split_columns(X, groups)
 
 
@@ -334,16 +335,17 @@ def _as_table(label: str, table: Any) -> Table:
         if (tensor := as_device_tensor(table)) is not None:
             check_real_numbers(label, tensor)
             return tensor
-        table = detached(table)
         if isinstance(table, np.ma.MaskedArray):
             table = np.ma.filled(table.astype(np.float64), np.nan)
-        data = np.asarray(table)
+        data = as_array(label, table)
     check_real_numbers(label, data)
     kind = data.dtype.kind
     if kind in "biuf":
         return data
     if kind in "mM":
         raise ValueError(f"{label} holds dates or times ({data.dtype}). Turn them into numbers whose unit you choose.")
+    if data.dtype.names:
+        raise ValueError(f"{label} holds records ({', '.join(data.dtype.names)}). Pass a frame of them (pd.DataFrame).")
     if sparse.issparse(data):
         raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
     try:
@@ -352,6 +354,17 @@ def _as_table(label: str, table: Any) -> Table:
         raise type(error)(
             f"{label} holds values that are not numbers ({error}). "
             "Encode text and categories as numbers first, or leave those columns out."
+        ) from error
+
+
+def as_array(label: str, table: Any) -> np.ndarray:
+    """Return what NumPy makes of an array, a tensor or nested lists; refuse what it cannot read."""
+    try:
+        return np.asarray(detached(table))
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of tensors
+        raise ValueError(
+            f"{label} is no table that NumPy can read ({one_line(error)}). Give all rows the same number of columns, "
+            "all values a plain type such as float32, and every view its own entry of a list or dict."
         ) from error
 
 
