@@ -32,7 +32,7 @@ from coterie.method.explanation import EXPLAINED_ROWS, Explanation, explain
 from coterie.method.graphs import Block, host_block
 from coterie.method.rowmap import RowMap, follow, unit_embedding
 from coterie.method.selection import KSuggestion, suggest_from_graphs
-from coterie.method.stability import Stability, landmark_stability
+from coterie.method.stability import Stability, chance_of, landmark_stability
 from coterie.model import Fitted
 from coterie.placement import Placement
 from coterie.progress import Progress
@@ -53,10 +53,6 @@ LESS_DISAGREEMENT = 0.9
 # Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
 # is as sure there, and rounds would take most of the time.
 CONTESTED_ROWS = 20_000
-
-# Two halves of the landmarks agree this much on data without clusters. A few clusters are easier to agree on than many:
-# of k cuts through a cloud, one in k is where the other half of the landmarks would make it.
-CHANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -463,7 +459,7 @@ def warn_of_oddities(found: Assignment) -> None:
 
 def warn_of_chance(stability: Stability | None) -> None:
     """Warn of clusters that other landmarks would not have found."""
-    if stability is not None and stability.overall < max(CHANCE, 1 / len(stability.clusters)):
+    if stability is not None and stability.overall < chance_of(len(stability.clusters)):
         warn_caller(
             "These clusters do not replicate: two halves of the landmarks agree on them with an adjusted Rand index of "
             f"{stability.overall:.2f} (stability_), as in data without clusters. Try another n_clusters (suggest_k), "

@@ -33,6 +33,20 @@ MORE_SPLITS = 4  # where the figure is below UNSURE: it decides there, and two s
 UNSURE = 0.6
 FEWEST_LANDMARKS = 4  # that can be split
 STARTS = 1  # of k-means, besides the one that cluster-QR gives
+CHANCE = 0.2  # what two halves of the landmarks agree on, of data without clusters, where many are asked for
+
+
+def chance_of(n_clusters: int) -> float:
+    """Return the stability below which clusters are like those of data that has none.
+
+    Two or three are easier to agree on than many: a cloud is cut in half along its longest direction again and again.
+
+    Examples
+    --------
+    >>> [round(chance_of(k), 2) for k in (2, 3, 10)]
+    [0.5, 0.33, 0.2]
+    """
+    return max(CHANCE, 1 / n_clusters)
 
 
 @dataclass(frozen=True)

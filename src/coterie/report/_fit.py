@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.fitting import CHANCE
 from coterie.method.selection import relative_gaps
+from coterie.method.stability import chance_of
 from coterie.model import fitted_of
 from coterie.report._portraits import tidy
 from coterie.report._sample import Outcome, Sample
@@ -32,7 +32,7 @@ def describe_data(model: Any, outcome: Outcome, sample: Sample) -> dict[str, Any
         "seconds": tidy(model.timings_["total"]),
         "confidence": tidy(np.mean(outcome.confidence)),
         "stability": None if stability is None else tidy(stability),
-        "replicates": None if stability is None else bool(stability >= CHANCE),
+        "replicates": None if stability is None else bool(stability >= chance_of(model.n_clusters_)),
         "sampled": len(sample.rows),
         "has_rows": sample.views is not None,
         "needs_rows": NEEDS_ROWS,
