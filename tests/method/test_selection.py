@@ -158,7 +158,7 @@ def test_the_evidence_has_one_line_for_every_k():
 
 def test_candidates_are_ranked_by_score():
     ones = np.ones(3)
-    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, 2)
+    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, ones, 2)
     assert found.best == 3
     assert found.top(2) == (3, 4)
     assert found.top(9) == (3, 4, 2)
