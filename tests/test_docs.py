@@ -111,6 +111,8 @@ THRESHOLDS = (
     ("guides/trust", "`novelty` above {};", "coterie.drift.NOVEL"),
     ("guides/report", "a stability below {} are marked", "coterie.report._clusters.LEAST_STABILITY"),
     ("guides/choosing_k", "has an index above {},", "coterie.method.selection.SEEN"),
+    ("guides/choosing_k", "or above {} with one view", "coterie.method.selection.SEEN_ALONE"),
+    ("guides/choosing_k", "the gap behind them exceeds {}:", "coterie.method.selection.CLEAR_GAP"),
     ("guides/choosing_k", "`is_clear` requires {}", "coterie.method.selection.CLEAR"),
     ("guides/choosing_k", "with several views and {} with one", "coterie.method.selection.CLEAR_ALONE"),
 )

@@ -10,12 +10,16 @@ from coterie.datasets import load_digit_views, make_views
 from coterie.method.agreement import partition_agreement, weakest_cluster
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.method.selection import (
+    Islands,
     KSuggestion,
+    island_labels,
+    prefer_islands,
     relative_gaps,
     shared_prefixes,
     smooth,
     split_views,
     top_directions,
+    weakest_islands,
 )
 
 
@@ -73,6 +77,11 @@ def test_noise_in_one_view_is_not_taken_for_clusters(seed):
     assert not suggest(make_views(800, 1, n_columns=3, random_state=seed), k_max=16).is_clear
 
 
+@pytest.mark.parametrize("n_columns", [1, 2, 4])
+def test_a_cube_is_not_taken_for_clusters(n_columns, rng):
+    assert not suggest_k([rng.random((800, n_columns))], k_max=16, random_state=0).is_clear
+
+
 def test_digits_are_among_the_first_three():
     found = suggest_k(load_digit_views().views, k_max=20, random_state=0)
     assert 10 in found.top(3)
@@ -126,6 +135,21 @@ def test_small_clusters_count(sizes, rng):
     assert found.is_clear
 
 
+@pytest.mark.parametrize("sizes", [(4000, 1800, 800, 360, 160, 70, 40), (2048, 1024, 512, 256, 128, 64, 32)])
+def test_clusters_of_one_row_in_a_hundred_count(sizes, seed):
+    found = suggest_k(blobs(sizes, (20, 10), np.random.default_rng(seed)), random_state=seed)
+    assert found.best == len(sizes)
+    assert found.is_clear
+
+
+@pytest.mark.parametrize(("sizes", "n_columns"), [((180, 20), 3), ((600, 300, 150, 80, 50, 20), 4)])
+def test_small_clusters_count_in_one_view_of_few_columns(sizes, n_columns, seed):
+    """A cut through a cloud of few dimensions leaves few rows on its border: neighbours nearly tell its halves."""
+    found = suggest_k(blobs(sizes, (n_columns,), np.random.default_rng(seed)), random_state=seed)
+    assert found.best == len(sizes)
+    assert found.is_clear
+
+
 def test_a_few_odd_rows_are_no_cluster(rng):
     views = blobs((400, 400), (8, 6), rng)
     for view in views:
@@ -142,13 +166,51 @@ def test_the_weakest_cluster_is_the_one_that_views_tell_worst():
     assert weakest_cluster(block, np.array([0, 1, 2]), [0, CONCATENATION], labels) == 1
 
 
+def test_odd_rows_go_to_the_next_large_cluster():
+    """Twelve rows at 0, five at 3, twelve at 10."""
+    rows = np.repeat([0.0, 3.0, 10.0], [12, 5, 12])[:, None]
+    labels = island_labels(rows, np.array([[0.0], [3.0], [10.0]]))
+    assert labels.tolist() == [0] * 17 + [1] * 12
+
+
+def test_all_clusters_are_small_where_rows_are_few():
+    assert island_labels(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]])).tolist() == [0, 1]
+
+
+def test_islands_without_odd_rows_are_those_of_a_smaller_number():
+    found = weakest_islands([Islands(2, 1.0), Islands(2, 0.8), Islands(4, 0.5), Islands(1, 0.0)], k_max=4)
+    np.testing.assert_array_equal(found, [1, np.nan, 0.5])
+
+
+def weighed(scores, islands, agreement=1.0, n_views=2):
+    """Evidence for 2, 3 and 4 clusters."""
+    figure, ones = np.full(3, agreement), np.ones(3)
+    return KSuggestion(
+        np.array([2, 3, 4]), np.array(scores), figure, figure, ones, ones, ones, {}, np.array(islands), ones, n_views
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "islands", "agreement", "n_views", "best"),
+    [
+        ([0.6, 0.4, 0.1], [1, 0.96, 0.9], 1.0, 2, 3),  # more islands than the scores tell of
+        ([0.6, 0.4, 0.1], [1, 0.96, 0.9], 1.0, 1, 2),  # but one view would tell a cut, too
+        ([0.1, 0.4, 0.6], [1, 0.5, 0.5], 1.0, 2, 4),  # fewer, and the evidence for four is clear
+        ([0.1, 0.4, 0.6], [1, 0.5, 0.5], 0.05, 2, 2),  # fewer, and it is not
+        ([0.1, 0.4, 0.6], [np.nan, 0.5, 0.5], 0.05, 2, 4),  # none
+    ],
+)
+def test_islands_are_preferred_where_they_tell_more(scores, islands, agreement, n_views, best):
+    assert prefer_islands(weighed(scores, islands, agreement, n_views)).best == best
+
+
 # -- what is returned ----------------------------------------------------------------------------------------------
 
 
 def test_the_evidence_has_one_line_for_every_k():
     found = suggest(make_views(400, 3, n_columns=(6, 5), separation=7, random_state=0), k_max=6)
     assert found.k.tolist() == [2, 3, 4, 5, 6]
-    for name in ("scores", "agreement", "stability", "separation", "shared", "gap", "consensus_gap"):
+    for name in ("scores", "agreement", "stability", "separation", "shared", "gap", "islands", "consensus_gap"):
         assert getattr(found, name).shape == (5,)
     assert {name.split(" (")[0] for name in found.graph_gaps} == {"view0", "view1", "(concatenation)"}
     assert all(gaps.shape == (5,) for gaps in found.graph_gaps.values())
@@ -158,7 +220,7 @@ def test_the_evidence_has_one_line_for_every_k():
 
 def test_candidates_are_ranked_by_score():
     ones = np.ones(3)
-    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, 2)
+    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, ones, 2)
     assert found.best == 3
     assert found.top(2) == (3, 4)
     assert found.top(9) == (3, 4, 2)

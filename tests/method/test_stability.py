@@ -7,8 +7,7 @@ from sklearn.metrics import adjusted_rand_score, jaccard_score
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.method.graphs import Block
-from coterie.method.selection import keep_landmarks
-from coterie.method.stability import label_means, row_jaccard
+from coterie.method.stability import keep_landmarks, label_means, row_jaccard
 
 
 def fitted(data, k, seed=0, **settings):

@@ -8,8 +8,8 @@ Five kinds of evidence are found for every k from 2 to k_max, and multiplied:
 - *shared*: do the views' graphs have the same first k singular vectors?
 - *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
 
-Averages over rows hardly tell of a cluster of few. So the largest number of *islands* comes first where there are more
-of them: clusters of which every one is told apart by each view's neighbours.
+Averages over rows hardly tell of a cluster of few. So the largest number of *islands*, clusters of which every one is
+told apart by each view's neighbours, comes first where it is larger or the other evidence is weak.
 
 All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a fit or two.
 """
@@ -26,7 +26,7 @@ import numpy as np
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
 from coterie.method.agreement import are_more_than_words, group_by_view, partition_agreement, weakest_cluster
-from coterie.method.assignment import Partition, assign, best_centroids, lloyd
+from coterie.method.assignment import assign, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -37,7 +37,7 @@ from coterie.method.cotraining import (
 from coterie.method.graphs import CONCATENATION, Block, GraphMap, host_block
 from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts
-from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, whole_grams
+from coterie.method.spectra import Spectrum, graph_spectrum, inverse_roots, whole_grams, with_constant
 from coterie.rows import Rows
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
@@ -49,7 +49,6 @@ ROWS_PER_CLUSTER = 10  # the default k_max leaves at least this many rows a clus
 GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
 PARTITION_ROWS = 1500  # rows that are cut into clusters several times for every k,
 SEPARATION_ROWS = 10_000  # and rows that are cut once
-TO_SPARE = 40  # neighbours of which half are enough
 VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which partitions are made
 STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
@@ -57,7 +56,9 @@ SEPARATION_STARTS = 5
 FADED = 0.5  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
 
 # Islands are clusters that hardly touch, whatever their size: views agree with each to this, and none has fewer rows.
+# A single view of few columns agrees to nearly as much with a cut through a cloud.
 SEEN = 0.95
+SEEN_ALONE = 0.99
 LEAST_ISLAND = 10
 
 # Eigenvalues of a graph's Laplacian below this are not told from zero: sigma^2 = 1 - FLOOR is as good as 1.
@@ -68,6 +69,7 @@ SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: its square
 FEW = 0.01  # the score of 1 / k that is left where there is no other evidence
 CLEAR = 0.25  # strength below which a suggestion is hardly more than a guess,
 CLEAR_ALONE = 0.9  # and with one view, whose halves share their landmarks and so agree on noise too
+CLEAR_GAP = 4.0  # islands with such a gap are clear: a cloud of d dimensions has 2 / d, and hardly ever twice that
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ class KSuggestion:
         Mean over graphs of log((1 - s_(k+1)^2) / (1 - s_k^2)), over what a cloud without clusters would have.
     graph_gaps : dict of ndarray
         The same for every graph.
+    islands : ndarray of shape (m,)
+        How well the views' neighbours predict the weakest of k clusters that hardly touch: Jaccard index, 1 where they
+        make no mistake. NaN where no cut has k of them.
     consensus_gap : ndarray of shape (m,)
         Relative drop behind the k-th singular value of all graphs' bases side by side.
     n_views : int
@@ -108,6 +113,7 @@ class KSuggestion:
     shared: np.ndarray  # (m,)
     gap: np.ndarray  # (m,)
     graph_gaps: dict[str, np.ndarray]
+    islands: np.ndarray  # (m,)
     consensus_gap: np.ndarray  # (m,)
     n_views: int
 
@@ -129,8 +135,15 @@ class KSuggestion:
 
     @property
     def is_clear(self) -> bool:
-        """Whether views and halves of the rows agree enough for there to be clusters at all."""
-        return self.strength >= (CLEAR if self.n_views > 1 else CLEAR_ALONE)
+        """Whether there are clusters at all: views and halves of the rows agree enough, or they are islands."""
+        at = int(np.argmax(self.scores))
+        apart = self.are_seen[at] and self.gap[at] > CLEAR_GAP
+        return bool(apart) or self.strength >= (CLEAR if self.n_views > 1 else CLEAR_ALONE)
+
+    @property
+    def are_seen(self) -> np.ndarray:
+        """Whether there are k islands that all views see, for every k."""
+        return np.nan_to_num(self.islands) > (SEEN if self.n_views > 1 else SEEN_ALONE)  # (m,)
 
     def table(self, count: int = 10) -> str:
         """Return the numbers of clusters with the highest scores, and their evidence, as plain text."""
@@ -167,7 +180,7 @@ def suggest_from_graphs(
     ``rows`` are blocks of neighbours, as :func:`coterie.method.graphs.build_graphs` returns them.
     """
     sample = draw_graph_sample(rows, graph_map, rng)
-    n, p = len(sample.block.indices), sample.n_landmarks
+    n, p = len(sample.block.indices), graph_map.n_landmarks
     k_max = min(k_max, p - 1, max(2, n // 4))
     half = rng.permutation(n) % 2 == 0  # (n,)
     drawn = np.sort(rng.permutation(n)[:PARTITION_ROWS])  # (m,)
@@ -182,18 +195,18 @@ def suggest_from_graphs(
     gap = np.mean(list(gaps.values()), axis=0)  # (m,)
     spectral = spectral_evidence(k, shared, gap)  # (m,)
     listed = np.sort(np.argsort(-spectral, kind="stable")[:SHORTLIST])
-    separable = separable_rows(sample, np.sort(rng.permutation(n)[:SEPARATION_ROWS]))
-    separable = separable.solved(grams, spectra[0], int(k[listed].max()), n_threads)
+    separable = separable_rows(sample, spectra[0], np.sort(rng.permutation(n)[:SEPARATION_ROWS]))
     jobs = list(zip(k[listed].tolist(), rng.integers(2**31, size=len(listed)).tolist(), strict=True))
     found = list(in_order(lambda job: (*agreement_at(halves, *job), *separable.cut(*job)), jobs, n_threads))
-    agreement, stability, separation, islands = np.full((4, len(k)), np.nan)
-    agreement[listed], stability[listed], separation[listed], islands[listed] = np.array(found).T
+    agreement, stability, separation = np.full((3, len(k)), np.nan)
+    agreement[listed], stability[listed], separation[listed] = np.array([figures for *figures, _ in found]).T
     same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
     scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
-    if are_more_than_words(graph_map.preparations):
-        scores = prefer_islands(scores, islands)
+    islands = weakest_islands([islands for *_, islands in found], k_max)
     fading = consensus_gap(whole.rows[:, :, :k_max])
-    return KSuggestion(k, scores, agreement, stability, separation, shared, gap, gaps, fading, len(views))
+    evidence = agreement, stability, separation, shared, gap, gaps, islands, fading
+    suggestion = KSuggestion(k, scores, *evidence, len(views))
+    return prefer_islands(suggestion) if are_more_than_words(graph_map.preparations) else suggestion
 
 
 def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
@@ -205,22 +218,32 @@ def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.
     return (1 - 1 / k) * np.maximum(shared, 0) * np.maximum(gap, 0) ** GAP_POWER  # (m,)
 
 
-def prefer_islands(scores: np.ndarray, islands: np.ndarray) -> np.ndarray:
-    """Return scores that are highest for the largest number of islands that all views see, if there are so many.
-
-    A cluster of few rows hardly shows in averages over rows. But where every view's neighbours tell k clusters apart,
-    there are no fewer.
+def weakest_islands(found: Sequence[Islands], k_max: int) -> np.ndarray:
+    """Return for k = 2..k_max how well views agree with the weakest of k islands, in the best cut that has k of them.
 
     Examples
     --------
-    >>> prefer_islands(np.array([0.6, 0.4, 0.1]), np.array([1.0, 0.999, 0.9])).tolist()
-    [0.6, 1.0, 0.1]
+    >>> weakest_islands([Islands(2, 1.0), Islands(4, 0.7), Islands(4, 0.9)], 4)
+    array([1. , nan, 0.9])
     """
-    seen = np.flatnonzero(np.nan_to_num(islands) > SEEN)
-    found, best = scores.copy(), int(np.argmax(scores))
-    if len(seen) and seen[-1] > best:
-        found[seen[-1]] += scores[best]
-    return found  # (m,)
+    weakest = np.full(k_max + 1, np.nan)
+    for islands in found:
+        weakest[islands.count] = np.fmax(weakest[islands.count], islands.weakest)
+    return weakest[2:]  # (k_max - 1,)
+
+
+def prefer_islands(found: KSuggestion) -> KSuggestion:
+    """Return a suggestion whose best k is the largest number of islands that all views see.
+
+    A cluster of few rows hardly shows in averages over rows. But where every view's neighbours tell k clusters apart,
+    there are no fewer, and more only if the evidence for them is clear.
+    """
+    seen, best = np.flatnonzero(found.are_seen), int(np.argmax(found.scores))
+    if len(seen) == 0 or seen[-1] == best or (seen[-1] < best and found.is_clear):
+        return found
+    scores = found.scores.copy()
+    scores[seen[-1]] += scores[best]
+    return replace(found, scores=scores)
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
@@ -245,24 +268,46 @@ def smooth(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GraphSample:
-    """Some rows' neighbours in the graphs that are used, among the landmarks that are used."""
+    """Some rows' neighbours in the graphs that are used."""
 
     block: Block
     bounds: np.ndarray  # (G + 1,)
     views: list[int]  # the view of every graph
     names: list[str]  # of the graphs
-    n_landmarks: int
+    nearest: NearestRows
+
+
+@dataclass(frozen=True)
+class NearestRows:
+    """Some rows' neighbours in every view's finest graph.
+
+    A cluster of few rows has few landmarks: in wider graphs, most of its rows' neighbours belong to the next.
+    """
+
+    block: Block
+    bounds: np.ndarray  # (V + 1,)
+    views: list[int]  # the view of every graph
+
+    def take(self, chosen: np.ndarray) -> NearestRows:
+        """Return some of the rows."""
+        return replace(self, block=take(self.block, chosen))
+
+    def weakest(self, labels: np.ndarray) -> float:
+        """Return how well the views' neighbours predict the cluster that they predict worst."""
+        return weakest_cluster(self.block, self.bounds, self.views, labels)
 
 
 def draw_graph_sample(rows: Rows, graph_map: GraphMap, rng: np.random.Generator) -> GraphSample:
     """Return the rows, graphs and landmarks that all evidence is found from."""
     drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
-    chosen, kept = choose_graphs(graph_map.bounds, graph_map.n_landmarks, rng)
-    block = host_block(rows.take(drawn), graph_map.bounds)
-    block, bounds = some_graphs(block, graph_map.bounds, chosen)
-    views = [graph_map.graphs[g].view for g in chosen]
-    names = [graph_map.graph_names()[g] for g in chosen]
-    return GraphSample(keep_landmarks(block, bounds, kept), bounds, views, names, int(kept.sum()))
+    whole = host_block(rows.take(drawn), graph_map.bounds)
+    views, names = [graph.view for graph in graph_map.graphs], graph_map.graph_names()
+    sizes = np.diff(graph_map.bounds)  # (G,)
+    scales = np.unique(sizes)
+    used, finest = (np.flatnonzero(np.isin(sizes, some)) for some in (scales[-2:], scales[:1]))
+    nearest = NearestRows(*some_graphs(whole, graph_map.bounds, finest), [views[g] for g in finest])
+    block, bounds = some_graphs(whole, graph_map.bounds, used)
+    return GraphSample(block, bounds, [views[g] for g in used], [names[g] for g in used], nearest)
 
 
 @dataclass(frozen=True)
@@ -296,20 +341,6 @@ class HalvedRows:
     splits: tuple[tuple[list[int], list[int]], ...]  # graphs of two groups of views
 
 
-def choose_graphs(bounds: np.ndarray, p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the graphs that are used, and which of the landmarks (bool).
-
-    The finest of three scales is left out. Where the widest graphs have TO_SPARE neighbours, half of the landmarks
-    leave a row enough of them, and the eigenproblems take a quarter of the time.
-    """
-    sizes = np.diff(bounds)  # (G,)
-    scales = np.unique(sizes)
-    kept = np.ones(p, dtype=bool)
-    if scales[-1] >= TO_SPARE:
-        kept[rng.permutation(p)[: p // 2]] = False
-    return np.flatnonzero(np.isin(sizes, scales[-2:])), kept
-
-
 def some_graphs(
     block: Block, bounds: np.ndarray, chosen: np.ndarray, drawn: np.ndarray | slice = slice(None)
 ) -> tuple[Block, np.ndarray]:
@@ -319,21 +350,6 @@ def some_graphs(
         np.ascontiguousarray(block.indices[drawn][:, columns]), np.ascontiguousarray(block.weights[drawn][:, columns])
     )
     return own, np.cumsum([0, *np.diff(bounds)[chosen]])
-
-
-def keep_landmarks(block: Block, bounds: np.ndarray, kept: np.ndarray) -> Block:
-    """Return the rows joined to the landmarks that are kept only, renumbered; weights sum to one again.
-
-    A neighbour that is not kept becomes the last one before it that is, with weight zero: numbers stay ascending.
-    """
-    if kept.all():
-        return block
-    numbers = np.maximum(np.cumsum(kept) - 1, 0).astype(block.indices.dtype)  # (p,)
-    weights = block.weights * kept[block.indices]  # (m, Q)
-    totals = np.repeat(np.add.reduceat(weights, bounds[:-1], axis=1), np.diff(bounds), axis=1)  # (m, Q)
-    # Weights are divided themselves: one over what is left of a row far from all that is kept may be infinite.
-    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
-    return Block(numbers[block.indices], shares)
 
 
 def take(block: Block, chosen: np.ndarray) -> Block:
@@ -353,10 +369,13 @@ def half_grams(block: Block, half: np.ndarray, p: int, bounds: np.ndarray) -> tu
 def graph_spectra(
     first: list[np.ndarray], second: list[np.ndarray], k_max: int, precision: str, n_threads: int
 ) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
-    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other."""
+    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other.
+
+    The constant vector, which all graphs have, is left out.
+    """
     both = (one + other for one, other in zip(first, second, strict=True))
-    n_components = min(k_max + max(2, k_max // 4), len(first[0]) - 1)
-    solve = partial(graph_spectrum, n_components=n_components, precision=precision)
+    n_components = min(count_vectors(k_max), len(first[0]) - 1)  # as many as a fit would use
+    solve = partial(graph_spectrum, n_components=n_components, drop_first=True, precision=precision)
     whole = list(in_order(solve, both, n_threads))
     starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors are near
     jobs = zip([*first, *second], starts, strict=True)
@@ -365,7 +384,8 @@ def graph_spectra(
 
 
 def spectral_rows(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> SpectralRows:
-    """Return the rows in every graph's singular vectors."""
+    """Return the rows in every graph's singular vectors, the constant one in front."""
+    spectra = [with_constant(spectrum) for spectrum in spectra]
     bases = np.stack([spectrum.basis for spectrum in spectra]).astype(block.weights.dtype)  # (G, p, r)
     n_graphs, _, r = bases.shape
     rows = cpu.project(block.indices, block.weights, bounds, bases, False)  # (m, G r)
@@ -397,58 +417,54 @@ class SeparableRows:
     block: Block  # the rows' neighbours
     bounds: np.ndarray  # (G + 1,)
     weights: np.ndarray  # (G,) of the graphs
-    near: list[int]  # the view of every graph of the smallest scale; CONCATENATION, which does not count, of the others
-    spectra: tuple[Spectrum, ...] = ()  # behind the first vector, weighted as in a fit, for the largest k
+    nearest: NearestRows  # the same rows
+    spectra: Sequence[Spectrum]  # without the constant vector
 
-    def solved(
-        self,
-        grams: tuple[list[np.ndarray], list[np.ndarray]],
-        near: Sequence[Spectrum],
-        k_max: int,
-        n_threads: int,
-    ) -> SeparableRows:
-        """Return the rows with spectra for up to k_max clusters; ``near`` are spectra of the same graphs."""
-        solve = partial(
-            graph_spectrum,
-            n_components=min(count_vectors(k_max), len(grams[0][0]) - 1),
-            drop_first=True,
-            precision=precision_of(self.block.weights),
-        )
-        jobs = zip(*grams, near, strict=True)
-        found = in_order(lambda job: solve(job[0] + job[1], start=job[2].start), jobs, n_threads)
-        return replace(self, spectra=tuple(found))
-
-    def cut(self, k: int, seed: int) -> tuple[float, float]:
-        """Return how far apart k clusters are, and how well the views agree with k islands.
-
-        The former is how much nearer rows are to the centroid of their own cluster than to the next, on average. The
-        latter is 0 where an island has fewer than LEAST_ISLAND rows: those are outliers.
-        """
+    def cut(self, k: int, seed: int) -> tuple[float, Islands]:
+        """Return how much nearer rows are to their own one of k clusters than to the next, on average, and islands."""
         settings = unguided_settings(k, self.weights)
-        separation = float(self._partition(settings, k, np.random.default_rng(seed)).confidence.mean())
+        separation = float(assign(*self._clusters(settings, seed)).confidence.mean())
         apart = replace(settings, weighting="commute", unit=False, add_constant=True)
-        islands = self._partition(apart, k, np.random.default_rng(seed)).labels
-        if np.bincount(islands, minlength=k).min() < LEAST_ISLAND:
-            return separation, 0.0
-        return separation, weakest_cluster(self.block, self.bounds, self.near, islands)
+        labels = island_labels(*self._clusters(apart, seed))
+        count = int(labels.max()) + 1
+        return separation, Islands(count, self.nearest.weakest(labels) if count > 1 else 0.0)
 
-    def _partition(self, settings: CoTrainingSettings, k: int, rng: np.random.Generator) -> Partition:
+    def _clusters(self, settings: CoTrainingSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows' embedding in the first round of a fit, and centroids of its clusters."""
         rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
         own = [replace(spectrum, basis=spectrum.basis[:, : settings.n_vectors]) for spectrum in self.spectra]
         view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
         embedding = unit_embedding(self.block, view.basis, self.bounds)  # (m, k)
+        rng = np.random.default_rng(seed)
         sample = embedding[rng.permutation(len(embedding))[:PARTITION_ROWS]]
-        centroids, _ = lloyd(embedding, best_centroids(sample, draw_starts(SEPARATION_STARTS, k, rng)))
-        return assign(embedding, centroids)
+        starts = draw_starts(SEPARATION_STARTS, settings.n_components, rng)
+        return embedding, lloyd(embedding, best_centroids(sample, starts))[0]
 
 
-def separable_rows(sample: GraphSample, drawn: np.ndarray) -> SeparableRows:
+@dataclass(frozen=True)
+class Islands:
+    """How many clusters that hardly touch there are in a cut, and how well views agree with the weakest of them."""
+
+    count: int
+    weakest: float
+
+
+def island_labels(embedding: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Return each row's cluster, of those that have at least LEAST_ISLAND rows.
+
+    A few odd rows may lie farther from all others than a small cluster does, and be cut off before it. They go to the
+    cluster that is nearest to them.
+    """
+    sizes = np.bincount(assign(embedding, centroids).labels, minlength=len(centroids))  # (k,)
+    large = sizes >= min(LEAST_ISLAND, sizes.max())  # (k,)
+    return assign(embedding, centroids[large]).labels.astype(np.int64)  # (m,)
+
+
+def separable_rows(sample: GraphSample, spectra: Sequence[Spectrum], drawn: np.ndarray) -> SeparableRows:
     """Return some rows of the sample, with the weights that a fit would give the graphs."""
     of_all = concatenation_weight(len(group_by_view(sample.views)))
     weights = np.where(np.array(sample.views) == CONCATENATION, of_all, 1.0)  # (G,)
-    sizes = np.diff(sample.bounds)  # (G,)
-    near = np.where(sizes == sizes.min(), sample.views, CONCATENATION).tolist()  # wide ones hardly see a small cluster
-    return SeparableRows(take(sample.block, drawn), sample.bounds, weights, near)
+    return SeparableRows(take(sample.block, drawn), sample.bounds, weights, sample.nearest.take(drawn), spectra)
 
 
 def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:

@@ -23,7 +23,7 @@ from coterie.method.cotraining import AugmentedView, CoTrainingSettings, GraphWe
 from coterie.method.graphs import Block
 from coterie.method.rowmap import unit_embedding
 from coterie.method.seeding import draw_starts
-from coterie.method.selection import keep_landmarks, some_graphs
+from coterie.method.selection import some_graphs
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 
@@ -135,6 +135,21 @@ class HalvedSample:
         centroids = best_centroids(embedding, draw_starts(STARTS, self.n_clusters, np.random.default_rng(seed)))
         labels = assign(embedding, centroids).labels
         return np.where(embedding.any(axis=1), labels, -1)  # (m,)
+
+
+def keep_landmarks(block: Block, bounds: np.ndarray, kept: np.ndarray) -> Block:
+    """Return the rows joined to the landmarks that are kept only, renumbered; weights sum to one again.
+
+    A neighbour that is not kept becomes the last one before it that is, with weight zero: numbers stay ascending.
+    """
+    if kept.all():
+        return block
+    numbers = np.maximum(np.cumsum(kept) - 1, 0).astype(block.indices.dtype)  # (p,)
+    weights = block.weights * kept[block.indices]  # (m, Q)
+    totals = np.repeat(np.add.reduceat(weights, bounds[:-1], axis=1), np.diff(bounds), axis=1)  # (m, Q)
+    # Weights are divided themselves: one over what is left of a row far from all that is kept may be infinite.
+    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+    return Block(numbers[block.indices], shares)
 
 
 def middle_scale(
