@@ -202,7 +202,7 @@ def pilot(views: Views, sample: PreparedSample, settings: Settings, rng: np.rand
     Where rows are many, it is found out beforehand, so that all rows are joined once, to the pilot's landmarks.
     """
     sample = replace(sample, landmarks=settle_landmarks(views, sample, settings, rng))
-    own = pilot_evidence(sample, settings, rng)
+    own = pilot_evidence(sample, settings, rng, enough=PREDICTED)
     if not is_doubtful(own):
         return sample
     shared = share_directions(sample, settings, rng, Progress(verbose=False))
@@ -212,8 +212,13 @@ def pilot(views: Views, sample: PreparedSample, settings: Settings, rng: np.rand
     return shared if is_clearly_better(pilot_evidence(shared, settings, rng), own) else sample
 
 
-def pilot_evidence(sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Evidence:
-    """Return the evidence for the clusters of the sample's rows, by the first round alone."""
+def pilot_evidence(
+    sample: PreparedSample, settings: Settings, rng: np.random.Generator, *, enough: float = np.inf
+) -> Evidence:
+    """Return the evidence for the clusters of the sample's rows, by the first round alone.
+
+    Where views agree with them by ``enough``, it is not asked whether they replicate.
+    """
     with ExitStack() as stack:
         placement, progress = Placement(stack), Progress(verbose=False)
         graphs = join(sample.views, sample, settings, placement, rng, progress)
@@ -223,8 +228,8 @@ def pilot_evidence(sample: PreparedSample, settings: Settings, rng: np.random.Ge
             weighed = weigh_stability(graphs, weighed, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)
         best = choice.candidate
-        if best is None:  # one cluster
-            return Evidence(1.0, 1.0)
+        if best is None or best.agreement >= enough:  # one cluster, or no doubt
+            return Evidence(1.0, 1.0 if best is None else best.agreement)
         stability = measure_stability(unguided, best.labels, graphs, best.view, choice.rounds, k, rng)
         return Evidence(stability.overall, best.agreement)
 
