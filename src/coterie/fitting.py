@@ -224,8 +224,6 @@ def pilot_evidence(
         graphs = join(sample.views, sample, settings, placement, rng, progress)
         unguided, k = draw_unguided(graphs, rng), settings.most_clusters
         weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
-        if weighed and candidates.leave_doubt(weighed):
-            weighed = weigh_stability(graphs, weighed, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)
         best = choice.candidate
         if best is None or best.agreement >= enough:  # one cluster, or no doubt
@@ -326,14 +324,19 @@ def weigh_stability(
     k: int,
     rng: np.random.Generator,
 ) -> tuple[Candidate, ...]:
-    """Return the candidates with the stability of the best one's clusters, and of all where those may be chance."""
+    """Return the candidates with the stability of the best one's clusters, and of all where those may be chance.
+
+    Several views that predict the clusters are evidence enough. One view predicts any smooth cut.
+    """
+    best = candidates.choose_by_agreement(weighed)
+    if len(best.agreements) > 1 and best.agreement >= PREDICTED:
+        return weighed
     rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], k)
     (own_rng,) = rng.spawn(1)
 
     def stability_of(own: Candidate) -> float:
         return measure_stability(sample, own.labels, graphs, own.view, rounds[own.name], k, own_rng).overall
 
-    best = candidates.choose_by_agreement(weighed)
     known = {best.name: stability_of(best)}
     if known[best.name] < candidates.REPLICATED:
         known |= {own.name: stability_of(own) for own in weighed if own is not best}
