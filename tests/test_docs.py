@@ -99,6 +99,8 @@ def test_tables_of_figures_are_made_from_results(page):
 # Figures in words that are constants of the code: a page, how it says them, and the constant.
 THRESHOLDS = (
     ("background/method", "one leaves at most {} of the disagreement", "coterie.method.candidates.CLEARLY_LESS"),
+    ("background/method", "if it is below {},", "coterie.method.candidates.REPLICATED"),
+    ("background/method", "if it leads by {} and", "coterie.method.candidates.STEADIER"),
     ("background/method", "must lead by {}.", "coterie.method.candidates.FAR_LEAD"),
     ("background/method", "an agreement above {}", "coterie.method.candidates.SEPARATE"),
     ("background/method", "(an ARI below {})", "coterie.method.candidates.ALIKE"),
@@ -106,7 +108,7 @@ THRESHOLDS = (
     ("background/method", "(agreement below {})", "coterie.fitting.PREDICTED"),
     ("background/method", "replicates better by {} and", "coterie.fitting.CLEARLY_STEADIER"),
     ("background/method", "at most {} of what views disagree on", "coterie.fitting.LESS_DISAGREEMENT"),
-    ("guides/trust", "`stability_` below {};", "coterie.fitting.CHANCE"),
+    ("guides/trust", "`stability_` below {};", "coterie.method.stability.CHANCE"),
     ("guides/trust", "`cluster_stability_` below {};", "coterie.report._clusters.LEAST_STABILITY"),
     ("guides/trust", "`novelty` above {};", "coterie.drift.NOVEL"),
     ("guides/report", "a stability below {} are marked", "coterie.report._clusters.LEAST_STABILITY"),

@@ -65,7 +65,7 @@ CLASSES: dict[str, type] = {
     )
 }
 
-MAY_BE_NAN = {"agreement", "stability", "separation"}  # of a KSuggestion: NaN where k was not tried
+MAY_BE_NAN = {"agreement", "stability", "separation", "islands"}  # of a KSuggestion: NaN where k was not tried
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import zarr
 from mutate_models import join, sealed, split
 
 from coterie.datasets import load_views, save_views
-from coterie.formats import FormatError, open_table, open_target, open_views
+from coterie.formats import FormatError, open_column, open_table, open_target, open_views
 from coterie.formats.hdf5_text import HEAP_MARK
 from coterie.saving import ModelFileError, describe_file, load
 
@@ -290,7 +290,7 @@ def test_hdf5_text_that_is_not_where_it_should_be(tmp_path, storage, libver):
     table = open_table(path)
     assert list(table.ids) == names
     assert table.columns == ("one", "two")
-    assert open_target(path, "none").labels.tolist() == [""] * 200
+    assert open_column(path, "none").labels.tolist() == [""] * 200
     data = path.read_bytes()
     for text, words, read in (
         (b"named", "row ids", lambda path: open_table(path).ids),

@@ -186,7 +186,7 @@ def weighed(scores, islands, agreement=1.0, n_views=2):
     """Evidence for 2, 3 and 4 clusters."""
     figure, ones = np.full(3, agreement), np.ones(3)
     return KSuggestion(
-        np.array([2, 3, 4]), np.array(scores), figure, figure, ones, ones, ones, {}, np.array(islands), ones, n_views
+        np.array([2, 3, 4]), np.array(scores), figure, figure, ones, ones, ones, {}, ones, n_views, np.array(islands)
     )
 
 
@@ -220,11 +220,12 @@ def test_the_evidence_has_one_line_for_every_k():
 
 def test_candidates_are_ranked_by_score():
     ones = np.ones(3)
-    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, ones, 2)
+    found = KSuggestion(np.array([2, 3, 4]), np.array([0.1, 0.5, 0.3]), ones, ones, ones, ones, ones, {}, ones, 2)
     assert found.best == 3
     assert found.top(2) == (3, 4)
     assert found.top(9) == (3, 4, 2)
     assert found.strength == 1
+    assert not found.are_seen.any()  # as in models that were saved before islands were counted
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

@@ -109,10 +109,17 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
         codes = values.view(values.dtype.str[0] + "u4")
         if codes.max() > sys.maxunicode:  # of which Python can make no text
             raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
-        lacking = np.flatnonzero(np.isin(values, UNKNOWN))
-        if len(lacking):  # scores would take them for a class
-            raise FormatError(
-                f"{where} has no label in row {lacking[0]} and in {len(lacking) - 1} more, "
-                f"but {str(values[lacking[0]])!r}. Add them, or leave out the rows."
-            )
     return values
+
+
+def as_known_labels(values: np.ndarray, where: str) -> np.ndarray:
+    """Return the same where every row has one: scores would take the others for a class."""
+    labels = as_labels(values, where)
+    lacking = np.flatnonzero(np.isin(labels, UNKNOWN) if labels.dtype.kind == "U" else False)
+    if len(lacking):
+        more = f" and in {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise FormatError(
+            f"{where} has no label in row {lacking[0]}{more}, but {str(labels[lacking[0]])!r}. Add them, or leave out "
+            "the rows."
+        )
+    return labels

@@ -13,7 +13,7 @@ import numpy as np
 from coterie.formats.checks import address, listed
 from coterie.formats.columns import ColumnChoice, choose_columns
 from coterie.formats.errors import FormatError, NoColumnError, blaming
-from coterie.formats.labels import Target, as_labels
+from coterie.formats.labels import Target, as_known_labels, as_labels
 from coterie.formats.matching import joined_numbers, numbered_rows
 from coterie.formats.registry import Paths, Request, checked_family, family_of, files_of, stem
 from coterie.formats.specs import Spec, name_of_key, names_of_keys, parse_spec
@@ -201,7 +201,7 @@ def open_target(
     >>> open_target(path).labels
     array([0, 0, 1])
     """
-    return column_of_files(path, Request(key, None, id_column, header), as_labels)
+    return column_of_files(path, Request(key, None, id_column, header), as_known_labels)
 
 
 def open_column(

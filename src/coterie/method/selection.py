@@ -96,13 +96,13 @@ class KSuggestion:
         Mean over graphs of log((1 - s_(k+1)^2) / (1 - s_k^2)), over what a cloud without clusters would have.
     graph_gaps : dict of ndarray
         The same for every graph.
-    islands : ndarray of shape (m,)
-        How well the views' neighbours predict the weakest of k clusters that hardly touch: Jaccard index, 1 where they
-        make no mistake. NaN where no cut has k of them.
     consensus_gap : ndarray of shape (m,)
         Relative drop behind the k-th singular value of all graphs' bases side by side.
     n_views : int
         Number of views that were used.
+    islands : ndarray of shape (m,) or None
+        How well the views' neighbours predict the weakest of k clusters that hardly touch: Jaccard index, 1 where they
+        make no mistake. NaN where no cut has k of them. None in models that were saved before islands were counted.
     """
 
     k: np.ndarray  # (m,)
@@ -113,9 +113,9 @@ class KSuggestion:
     shared: np.ndarray  # (m,)
     gap: np.ndarray  # (m,)
     graph_gaps: dict[str, np.ndarray]
-    islands: np.ndarray  # (m,)
     consensus_gap: np.ndarray  # (m,)
     n_views: int
+    islands: np.ndarray | None = None  # (m,)
 
     @property
     def best(self) -> int:
@@ -143,6 +143,8 @@ class KSuggestion:
     @property
     def are_seen(self) -> np.ndarray:
         """Whether there are k islands that all views see, for every k."""
+        if self.islands is None:
+            return np.zeros(len(self.k), dtype=bool)  # (m,)
         return np.nan_to_num(self.islands) > (SEEN if self.n_views > 1 else SEEN_ALONE)  # (m,)
 
     def table(self, count: int = 10) -> str:
@@ -204,8 +206,8 @@ def suggest_from_graphs(
     scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
     islands = weakest_islands([islands for *_, islands in found], k_max)
     fading = consensus_gap(whole.rows[:, :, :k_max])
-    evidence = agreement, stability, separation, shared, gap, gaps, islands, fading
-    suggestion = KSuggestion(k, scores, *evidence, len(views))
+    evidence = agreement, stability, separation, shared, gap, gaps, fading
+    suggestion = KSuggestion(k, scores, *evidence, len(views), islands)
     return prefer_islands(suggestion) if are_more_than_words(graph_map.preparations) else suggestion
 
 
