@@ -87,8 +87,8 @@ def lost_sentence(leaderboard: Sequence[Record]) -> str:
     return f"Sets of the leaderboard on which another method has the higher NMI: {'; '.join(parts)}."
 
 
-def lost_table(unequal: Sequence[Record]) -> Table:
-    """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY."""
+def lost_table(unequal: Sequence[Record]) -> Table | str:
+    """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY, or a word."""
     rows = []
     for title, line in unequal_lines(summarise(unequal, "ARI"))[1].items():
         own = line.pop(COTERIE.name, None)
@@ -98,4 +98,6 @@ def lost_table(unequal: Sequence[Record]) -> Table:
         best = max(others, key=others.__getitem__)
         if others[best] > own.mean + LOST_BY:
             rows.append((title, f"{own.mean:.3f}", f"{others[best]:.3f}", best))
+    if not rows:
+        return "None of those that were measured."
     return Table("where another method is better", ("data", "Coterie", "best other", "which is"), tuple(rows))
