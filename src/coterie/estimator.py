@@ -90,8 +90,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         that and commute times, so that small clusters stand out ("commute"); or those and the first one, which is
         constant, with rows of any length, so that clusters that hardly touch stay apart however small they are
         ("islands"). "auto" makes the latter three and takes the one whose clusters the views' own neighbourhoods
-        predict best, but "diffusion" alone where all views are words or links: ``candidates_`` shows them. Where its
-        clusters do not replicate, it also tries the directions that the views share.
+        predict best, or one whose clusters replicate where those do not; but "diffusion" alone where all views are
+        words or links: ``candidates_`` shows them. Where ``stability_`` is measured and low, it also tries the
+        directions that the views share.
     guide : "cosine" or "inner", default="cosine"
         How alike a row and a landmark are in the augmented view; "inner" is as published.
     max_iter : int or "auto", default="auto"
@@ -114,7 +115,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Whether to keep ``embedding_`` (rows x n_components).
     measure_stability : bool or "auto", default="auto"
         Whether to find out how far the clusters depend on the draw of landmarks, at about a tenth of the cost of a fit.
-        "auto" does so except on a GPU, where it would take longer than the fit.
+        "auto" does so except on a GPU, where it would take longer than the fit. Without it, the directions that views
+        share are not tried: labels of noisy rows may be others.
     dtype : "float32", "float64" or "tf32", default="float32"
         Precision of row work; sums and small matrices are always float64. "tf32" is float32 with products of 10 bits on
         a GPU: they take a third of the time, and one neighbour in 400 is another.

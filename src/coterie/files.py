@@ -64,13 +64,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             target.parent.mkdir(parents=True, exist_ok=True)
         file = open_unfinished(target)
         unfinished = file.name
+        with suppress(OSError):  # there is none yet, or the disk knows no such modes
+            shutil.copymode(target, unfinished)  # what only its owner could read stays so, also while it is written
         with file:
             try:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                with suppress(OSError):  # there is none yet, or the disk knows no such modes
-                    shutil.copymode(target, unfinished)  # what only its owner could read stays so
                 if not LOCKS:
                     file.close()  # Windows moves no open file
                 os.replace(unfinished, target)  # while the lock is held

@@ -344,7 +344,7 @@ def weigh_stability(
 
 
 def choose_basis(graphs: Graphs, weighed: tuple[Candidate, ...], settings: Settings, k: int) -> Choice:
-    """Return the basis that was asked for, or the candidate that the views agree with most, and its rounds."""
+    """Return the basis that was asked for, or the best candidate, and its rounds."""
     rounds = settings.rounds.for_graphs([graph.view for graph in graphs.graph_map.graphs], k)
     if not weighed:
         name = next(iter(rounds))

@@ -278,6 +278,20 @@ def test_links_are_written_through(folder):
         assert os.listdir("elsewhere") == ["real.csv"]
 
 
+def test_files_at_home_are_kept_like_others(folder, monkeypatch):
+    """~ is the home folder for what is written and for what is read, and a name may hold an equals sign."""
+    monkeypatch.setenv("HOME", os.getcwd())
+    shutil.copy("digits.npz", "lr=1.npz")
+    Path("out.csv").write_text("mine")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    fit = ("fit", "pixels.npy", "-k", K, *QUICK)
+    assert "is there already" in refused(*fit, "--labels=~/out.csv")
+    assert "is read by this command" in refused(*fit, "--target", "~/y.npy", "--labels", "y.npy", "--overwrite")
+    said = refused("fit", "./lr=1.npz::view_1", "-k", K, *QUICK, "--labels", "lr=1.npz", "--overwrite")
+    assert "lr=1.npz is read by this command" in said
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
 def test_nothing_that_is_read_is_overwritten(folder):
     """Known labels, models, names and files of a folder are read beside the views, and --overwrite is no leave."""
     run("fit", "pixels.npy", "-k", K, *QUICK, "--model", "m.coterie", "-q")
@@ -291,7 +305,8 @@ def test_nothing_that_is_read_is_overwritten(folder):
         ((*fit, "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
         ((*fit, "--target", "digits.npz::y", "--labels", "digits.npz"), "digits.npz is read by this command"),
         ((*fit, "--colour-by", "people.csv[age]", "--labels", "people.csv"), "people.csv is read by this command"),
-        (("fit", "parts", "-k", K, "--labels", "parts/first.npy"), "parts, which is read by this command"),
+        (("fit", "parts", "-k", K, "--labels", "parts/first.npy"), "first.npy is read by this command"),
+        (("fit", "parts", "-k", K, "--labels", "parts/third.npy"), "parts, which is read by this command"),
         (("compare", "pixels.npy", "-k", K, "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
         (("convert", "pixels.npy", "y.npy", "--target", "y.npy"), "y.npy is read by this command"),
         (("predict", *report[1:], "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),

@@ -77,6 +77,7 @@ def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path):
         path.chmod(mode)
         with written_whole(path) as file:
             file.write(b"id,label\n")
+            assert os.stat(file.name).st_mode & 0o777 == mode  # nobody else reads it meanwhile, either
         assert path.stat().st_mode & 0o777 == mode
 
 

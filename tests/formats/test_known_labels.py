@@ -84,7 +84,7 @@ def test_labels_that_are_none_are_refused(tmp_path):
         open_target(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize("lacking", ["", "NaN", "NA"])
+@pytest.mark.parametrize("lacking", ["", "NaN", "NA", "N/A", "null", "  "])
 def test_a_row_without_a_label_is_refused(tmp_path, lacking):
     """Scores would take all of them for a class."""
     (tmp_path / "y.csv").write_text(f"id,label\nu,cat\nv,{lacking}\nw,dog\nx,{lacking}\n")

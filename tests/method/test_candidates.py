@@ -135,6 +135,7 @@ def test_clusters_that_do_not_replicate_are_not_taken_where_others_do():
     assert chosen(0.45, 0.55) == "diffusion"  # no clear lead
     assert chosen(0.1, 0.4) == "diffusion"  # both may be chance,
     assert chosen(0.1, 0.4, candidate("islands", 0.801)) == "islands"  # but views prefer one
+    assert chosen(0.3, 0.9, candidate("islands", 0.9, ODD)) == "diffusion"  # a few odd rows replicate, too
 
 
 def test_doubt_is_a_difference_of_clusters():

@@ -35,9 +35,10 @@ class OpenedViews:
     id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
 
     @property
-    def sources(self) -> list[str]:
-        """Where the views come from: files, with keys."""
-        return [file.where for file in self.files.values()]
+    def sources(self) -> list[Path]:
+        """The files that the views come from, and folders of them."""
+        tables = self.files.values()
+        return [path for table in tables for path in (Path(table.where.partition("::")[0]), *table.files)]
 
     @property
     def matched(self) -> dict[str, FileTable | MatchedTable]:
@@ -213,7 +214,7 @@ def check_outputs(
         Whether files that are there already may be replaced. Pages that Coterie wrote may always be: their models and
         rows are still there.
     """
-    from coterie.files import written_whole
+    from coterie.files import expand_home, written_whole
     from coterie.formats import open_writer
 
     rows = [path for path in tables if path is not None]
@@ -225,15 +226,15 @@ def check_outputs(
                 "- cannot be written: results go to files, not to standard output. Name one, such as out.csv; --json "
                 "prints what was found."
             )
-        own = path.resolve()
+        own = expand_home(path).resolve()
         for place in (own, *own.parents):
             if place in taken and (place == own or place.is_dir()):
                 inside = "" if place == own else f" lies in {place}, which"
                 raise ValueError(f"{path}{inside} {taken[place]}. Choose another name.")
         taken[own] = "would be written twice"
-        if path.is_dir():
+        if own.is_dir():
             raise ValueError(f"{path} cannot be written: it is a folder. Name a file in it.")
-        if path.is_file() and not overwrite and not is_own_page(path):
+        if own.is_file() and not overwrite and not is_own_page(own):
             raise ValueError(f"{path} is there already. Choose another name, or add --overwrite.")
         try:
             with suppress(RehearsalEnd), open_writer(path) if path in rows else written_whole(path):
@@ -244,10 +245,13 @@ def check_outputs(
 
 
 def file_of(spec: str | Path | None) -> Path | None:
-    """Return the file of what is written for a view or a column; None for none."""
+    """Return the file of what is written for a view or a column; a path as it is, and None for none."""
+    from coterie.files import expand_home
     from coterie.formats.specs import parse_spec
 
-    return None if spec is None else Path(parse_spec(spec).path)
+    if spec is None:
+        return None
+    return expand_home(spec if isinstance(spec, Path) else parse_spec(spec).path)
 
 
 def is_own_page(path: Path) -> bool:

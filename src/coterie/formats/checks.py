@@ -13,6 +13,9 @@ from coterie.formats.unpacking import is_bomb
 
 LETTER_BYTES = 4  # in NumPy's text
 
+# How tables of text write what is not there.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-nan", "-NaN", "#NA", "1.#IND", "1.#QNAN")
+
 
 def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
     """Return the type that values are read as; refuse what is not a real number."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coterie.formats.checks import listed
+from coterie.formats.checks import MISSING, listed
 from coterie.formats.errors import FormatError
 from coterie.formats.matching import match_ids
 
@@ -27,8 +27,6 @@ LABEL_NAMES = {
     "target",
     "targets",
 }
-
-UNKNOWN = ("", "NaN", "nan", "NA")  # how tables of text write a label that is not there
 
 
 def is_label(name: str) -> bool:
@@ -115,7 +113,9 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
 def as_known_labels(values: np.ndarray, where: str) -> np.ndarray:
     """Return the same where every row has one: scores would take the others for a class."""
     labels = as_labels(values, where)
-    lacking = np.flatnonzero(np.isin(labels, UNKNOWN) if labels.dtype.kind == "U" else False)
+    kind = labels.dtype.kind
+    missing = MISSING if kind == "U" else tuple(word.encode() for word in MISSING)
+    lacking = np.flatnonzero(np.isin(np.char.strip(labels), missing) if kind in "US" else False)
     if len(lacking):
         more = f" and in {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise FormatError(

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.formats.checks import check_shape, listed, text_array
+from coterie.formats.checks import MISSING, check_shape, listed, text_array
 from coterie.formats.columns import choose_columns, warn_of_others
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
@@ -133,9 +133,6 @@ def is_utf8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-nan", "-NaN", "#NA", "1.#IND", "1.#QNAN")
 
 
 def is_number(field: str) -> bool:

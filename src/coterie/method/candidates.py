@@ -2,7 +2,8 @@
 
 A cut through a large cluster is seen by one view and not by the others; a small cluster that all views see is in every
 view's neighbourhoods. So each view's graphs, before any guiding, are asked to predict every row's cluster from the
-other rows at its landmarks. The partition that all views predict best is taken. Labels never take part.
+other rows at its landmarks. The partition that all views predict best is taken, unless other landmarks would not have
+led to it and do lead to another one. Labels never take part.
 
 Candidates share the search for neighbours and, in the first round, the graphs' eigenvectors: one more costs a sum over
 rows, a small eigenproblem and a k-means on a sample. Only where they leave doubt do all go on.
@@ -188,16 +189,18 @@ def judge_at_once(
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate that the views agree with most, unless only another one's clusters replicate.
+    """Return the candidate that the views agree with most, unless another one's clusters replicate far better.
 
     A cut through a cloud of rows along one view's neighbourhoods is predicted by that view, and a single view predicts
     any smooth cut; but other landmarks would not have led to it.
     """
     best = choose_by_agreement(candidates)
-    measured = {number: own.stability for number, own in enumerate(candidates) if own.stability is not None}
     if best.stability is None or best.stability >= REPLICATED:
         return best
-    steadiest = candidates[max(measured, key=measured.__getitem__)]
+    # A few odd rows, split off, replicate as nothing else does.
+    whole = [own for own in candidates if own is best or not own.is_splintered(best)]
+    measured = {number: own.stability for number, own in enumerate(whole) if own.stability is not None}
+    steadiest = whole[max(measured, key=measured.__getitem__)]
     lead = max(measured.values()) - best.stability
     believed = max(measured.values()) > REPLICATED or steadiest.agreement > best.agreement
     return steadiest if believed and lead > STEADIER else best

@@ -186,7 +186,11 @@ def correlation(
         rows = np.hstack([table[order[part]] for table, order in zip(tables, orders, strict=True)])  # (b, sum of d)
         return (rows.T @ rows).astype(np.float64)
 
-    return np.sum(list(in_order(gram, parts_of(n), n_threads)), axis=0) / n
+    parts = in_order(gram, parts_of(n), n_threads)
+    total = next(parts)
+    for part in parts:  # one by one: all of them may not fit in memory
+        total += part
+    return total / n
 
 
 def project(table: np.ndarray, directions: np.ndarray, n_threads: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> It
 
 
 def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Any:
-    """Return the matrices of :func:`whole_grams` as one array (G, p, p), where a card has room for all of them."""
+    """Return the matrices of :func:`whole_grams` as one array (G, p, p), which a card must have room for."""
     kernels = kernels_of(like)
 
     def add(block: Block, total: tuple[Any]) -> None:

@@ -133,7 +133,7 @@ def without_others(view: str, table: Any, names: tuple[str, ...] | None, id_colu
     own = column_names(table) if is_frame(table) and names is not None else None
     if own is None or names is None:
         return table
-    if isinstance(id_column, int) or len(set(own)) < len(own) or not len(table):
+    if isinstance(id_column, int) or len(set(own)) < len(own) or not hasattr(table, "__len__") or not len(table):
         return table
     refuse_missing(view, own, [name for name in names if not {name, name.partition("[")[0]} & set(own)], len(names))
     wanted = {*names, *(name.partition("[")[0] for name in names), str(id_column)}  # "embedding[0]" is of a list
