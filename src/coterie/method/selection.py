@@ -11,7 +11,7 @@ Five kinds of evidence are found for every k from 2 to k_max, and multiplied:
 Averages over rows hardly tell of a cluster of few. So the largest number of *islands*, clusters of which every one is
 told apart by each view's neighbours, comes first where it is larger or the other evidence is weak.
 
-All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a fit or two.
+All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a few fits.
 """
 
 from __future__ import annotations
