@@ -177,8 +177,14 @@ class OpenPartition:
 
 
 def block_size(n_rows: int) -> int:
-    """Return rows per block: enough blocks to share among cores, large enough to be worth a call."""
-    return int(np.clip(-(-n_rows // 8), 256, BLOCK_ROWS))
+    """Return rows per block: enough blocks to share among cores, large enough to be worth a call.
+
+    Examples
+    --------
+    >>> [block_size(n_rows) for n_rows in (2_000, 20_000, 100_000, 10**6)]
+    [256, 2048, 3125, 8192]
+    """
+    return int(np.clip(max(min(-(-n_rows // 8), 2048), -(-n_rows // 32)), 256, BLOCK_ROWS))
 
 
 def limited_block_size(views: Views) -> int:

@@ -27,6 +27,8 @@ _controller: ThreadpoolController | None = None  # finding the libraries takes m
 _modules_then = 0  # and is repeated only after an import, which may have loaded another one
 
 
+MANY_THREADS = 4
+
 # OpenMP and MKL have a number of threads for every thread, which only that thread can set.
 SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
@@ -39,7 +41,7 @@ class OwnThread(threading.local):
 
     fits_running = 0
     limits: Any = None
-    pool_size = 1  # threads of the pool that this one belongs to
+    beside = 1  # threads that work on the items of the same pass, this one included
 
 
 _own = OwnThread()
@@ -96,16 +98,18 @@ def take_control(controller: ThreadpoolController) -> None:
             library.clear_controlling_thread(force=True)
 
 
-def join_pool(n_threads: int) -> None:
-    """Make this thread one of so many: OpenMP and MKL use one thread when called from it, for as long as it lives."""
-    _own.pool_size = n_threads
+def join_pool() -> None:
+    """Let OpenMP and MKL use one thread when they are called from this one, for as long as it lives."""
     if _controller is not None:
         _controller.select(**SET_BY_THREAD).limit(limits=1)
 
 
-def count_beside() -> int:
-    """Return how many threads work side by side with this one, itself included, and wait for the interpreter's lock."""
-    return _own.pool_size
+def are_many_beside() -> bool:
+    """Whether so many threads work side by side with this one that calls should be few and large.
+
+    They wait for the interpreter's lock between calls, and that takes longer then than to read from a slower cache.
+    """
+    return _own.beside >= MANY_THREADS
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -119,23 +123,28 @@ def count_threads(n_jobs: int | None) -> int:
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items, a few of them computed ahead by a pool of threads.
 
-    Only a few: results that wait take memory.
+    Only a few: results that wait take memory. A pass within an item of another pass has that item's share of threads.
     """
     # Callers side by side share the threads: more than there are cores would only take the interpreter's lock in turns.
-    n_threads = max(1, n_threads // max(1, len(_running)))
-    alone = isinstance(items, Sized) and len(items) < 2  # a pool would cost more than the item
-    if n_threads == 1 or alone:
+    n_threads = max(1, n_threads // max(1, len(_running)) // _own.beside)
+    n_beside = min(n_threads, len(items)) if isinstance(items, Sized) else n_threads
+    if n_beside < 2:  # a pool would cost more than the item
         yield from map(function, items)
         return
-    items = iter(items)
+
+    def work(item: Item) -> Result:
+        _own.beside = outside * n_beside
+        return function(item)
+
+    items, outside = iter(items), _own.beside
     waiting: deque[Future[Result]] = deque()
     with pool_of(n_threads) as pool:
         try:
-            waiting.extend(pool.submit(function, item) for item in islice(items, 2 * n_threads))
+            waiting.extend(pool.submit(work, item) for item in islice(items, 2 * n_threads))
             while waiting:
                 result = waiting[0].result()
                 waiting.popleft()
-                waiting.extend(pool.submit(function, item) for item in islice(items, 1))
+                waiting.extend(pool.submit(work, item) for item in islice(items, 1))
                 yield result
         finally:
             for future in waiting:
@@ -149,7 +158,7 @@ def pool_of(n_threads: int) -> Iterator[ThreadPoolExecutor]:
     with _lock:
         idle = _idle[os.getpid(), n_threads]
         pool = idle.pop() if idle else None
-    pool = pool or ThreadPoolExecutor(n_threads, "coterie", initializer=join_pool, initargs=(n_threads,))
+    pool = pool or ThreadPoolExecutor(n_threads, "coterie", initializer=join_pool)
     try:
         yield pool
     finally:

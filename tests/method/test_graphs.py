@@ -8,7 +8,6 @@ from coterie.method.graphs import (
     CONCATENATION,
     LARGE_TILE_ROWS,
     LOCAL,
-    MANY_THREADS,
     TILE_ROWS,
     host_block,
     landmark_rows,
@@ -16,7 +15,7 @@ from coterie.method.graphs import (
     median_distance,
     tile_rows,
 )
-from coterie.threads import in_order
+from coterie.threads import MANY_THREADS, in_order
 from coterie.views import as_views, prepare
 
 N_ROWS = 2 * TILE_ROWS + 176  # three tiles, the last one not full
@@ -90,7 +89,7 @@ def test_larger_tiles_beside_many_threads_change_no_bit(rng):
         block = graph_map.connect(views.read(slice(None)))
         return tile_rows(len(views) * graph_map.n_landmarks), block.indices.tobytes(), block.weights.tobytes()
 
-    for found in in_order(beside, range(2), MANY_THREADS):
+    for found in in_order(beside, range(MANY_THREADS), MANY_THREADS):
         assert found == (LARGE_TILE_ROWS, alone.indices.tobytes(), alone.weights.tobytes())
     assert tile_rows(1000) == TILE_ROWS  # this thread has no others beside it
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kernels import LANES, _lapack, _plain, triangle_side
+from coterie.threads import are_many_beside
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
 BATCHED = False
@@ -28,8 +29,10 @@ FILTERS_PER_REDUCTION = 1 / 3
 # The degree of a filter at most: beyond it, orthonormalising in between finds the vectors sooner.
 FILTER_DEGREE = 10
 
-# Rows whose projections on all graphs' bases fit the cache together.
+# Rows whose projections on all graphs' bases fit the cache together; more where many threads work side by side, with
+# the same results to the bit.
 CACHED_ROWS = 512
+MANY_CACHED_ROWS = 4 * CACHED_ROWS
 
 # From this many centroids on, products with all of them are faster than distances one by one.
 ASSIGNED_BY_PRODUCTS = 128
@@ -284,12 +287,17 @@ def embed(
         return rows  # (b, k)
     flat = rotation.reshape(-1, rotation.shape[2])  # (G r, k)
     rows = np.empty((len(indices), flat.shape[1]), dtype=bases.dtype)
-    for start in range(0, len(rows), CACHED_ROWS):  # the projections stay in the cache
-        some = slice(start, start + CACHED_ROWS)
+    for some in cached_parts(len(rows)):  # the projections stay in the cache
         stacked = np.empty((len(rows[some]), len(flat)), dtype=bases.dtype)
         loops().project(indices[some], weights[some], bounds, wide, True, stacked)
         row_product(stacked, flat, rows[some])
     return rows  # (b, k)
+
+
+def cached_parts(n_rows: int) -> list[slice]:
+    """Return rows in parts whose projections fit the cache."""
+    size = MANY_CACHED_ROWS if are_many_beside() else CACHED_ROWS
+    return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
 def widened(tables: np.ndarray) -> np.ndarray:
@@ -360,8 +368,7 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np
         loops().assign(embedding, columns, len(centroids), labels, nearest, second)
         return labels, nearest, second
     norms = squared_norms(centroids)  # (k,)
-    for start in range(0, len(embedding), CACHED_ROWS):
-        some = slice(start, start + CACHED_ROWS)
+    for some in cached_parts(len(embedding)):
         products = row_product(embedding[some], centroids.T)  # (b, k)
         loops().assign_from(products, embedding[some], centroids, norms, labels[some], nearest[some], second[some])
     return labels, nearest, second

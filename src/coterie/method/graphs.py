@@ -24,7 +24,7 @@ from coterie.method.distances import (
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable_block
-from coterie.threads import count_beside, in_order
+from coterie.threads import are_many_beside, in_order
 from coterie.views import (
     Preparation,
     RawRows,
@@ -50,9 +50,8 @@ TILE_ROWS = 512
 # Landmarks whose own neighbours one thread searches for at once.
 LANDMARK_ROWS = 128
 
-# From so many threads on, waiting for the interpreter's lock between calls takes longer than reading from a slower
-# cache. So tiles are larger then, up to so many distances; what is found in them is the same to the bit.
-MANY_THREADS = 4
+# Tiles are larger where many threads work side by side, up to TILE_DISTANCES; what is found in them is the same to the
+# bit.
 LARGE_TILE_ROWS = 4 * TILE_ROWS
 TILE_DISTANCES = 2**23
 
@@ -474,7 +473,7 @@ def median_distance(
 
 def tile_rows(row_distances: int) -> int:
     """Return how many rows are searched at once, given the number of distances that each has."""
-    if count_beside() < MANY_THREADS:
+    if not are_many_beside():
         return TILE_ROWS
     return max(TILE_ROWS, min(LARGE_TILE_ROWS, TILE_DISTANCES // row_distances // TILE_ROWS * TILE_ROWS))
 

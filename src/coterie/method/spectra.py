@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,14 +83,12 @@ def whole_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HO
 def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Iterator[np.ndarray]:
     """Yield the sums that :func:`whole_grams` is made of, as the kernels add them up."""
     kernels = kernels_of(like)
-    for start, stop in itertools.pairwise(bounds.tolist()):
-        columns = slice(start, stop)
 
-        def add(block: Block, total: tuple[np.ndarray], columns: slice = columns) -> None:
-            kernels.gram(block.indices[:, columns], block.weights[:, columns], total[0])
+    def add(block: Block, total: tuple[np.ndarray], columns: slice) -> None:
+        kernels.gram(block.indices[:, columns], block.weights[:, columns], total[0])
 
-        (total,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like),))
-        yield total
+    graphs = [partial(add, columns=slice(start, stop)) for start, stop in itertools.pairwise(bounds.tolist())]
+    return (total for (total,) in rows.sums(graphs, lambda: (kernels.new_gram(n_landmarks, like),)))
 
 
 def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Any:

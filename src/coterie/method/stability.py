@@ -12,7 +12,7 @@ data sets they had nearly the same order as the agreement of whole fits with dif
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -126,11 +126,10 @@ class HalvedSample:
     def cut(self, kept: np.ndarray, seed: int) -> np.ndarray:
         """Return the rows' clusters by the landmarks that are kept; -1 for rows that are joined to none of them."""
         block = keep_landmarks(self.block, self.bounds, kept)
-        rows = MemoryRows([block], n_rows=len(block.indices), n_threads=1)
-        settings = replace(self.settings, n_threads=1)  # halves are solved side by side
+        rows = MemoryRows([block], n_rows=len(block.indices), n_threads=self.settings.n_threads)
         starts = [None if start is None else start[kept] for start in self.starts]
-        spectra = solve_graphs(rows, int(kept.sum()), self.bounds, settings, block.weights, starts)
-        view = first_round(rows, spectra, self.bounds, settings, precision_of(block.weights), self.graphs)
+        spectra = solve_graphs(rows, int(kept.sum()), self.bounds, self.settings, block.weights, starts)
+        view = first_round(rows, spectra, self.bounds, self.settings, precision_of(block.weights), self.graphs)
         embedding = unit_embedding(block, view.basis, self.bounds)  # (m, c)
         centroids = best_centroids(embedding, draw_starts(STARTS, self.n_clusters, np.random.default_rng(seed)))
         labels = assign(embedding, centroids).labels

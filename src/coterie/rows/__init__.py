@@ -4,13 +4,14 @@ The four kinds (``memory``, ``disk``, ``torch``, ``dask``) have the same few ver
 those:
 
 - ``map`` a function over the blocks, ``replace`` the blocks by it, ``sum`` it over them, ``take`` rows by number;
+  ``sums`` is several ``sum``, side by side where that is faster;
 - and, for results that leave the rows: ``each`` (something small for every block), ``stream`` (blocks, one after the
   other) and ``collect`` (all rows as one array).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,9 @@ class Rows(Protocol):
         ``dense`` says that a block adds to every number of the total: beside that, it takes no time to add up several
         totals, and more threads can have one of their own.
         """
+
+    def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the sum by each function in turn; they may be worked on side by side."""
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for consecutive blocks that are all rows together."""

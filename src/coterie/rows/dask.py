@@ -71,6 +71,10 @@ class DaskRows:
         (found,) = computed([make_task(as_floats, total)])
         return self._as_local(found)
 
+    def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the sum by each function in turn."""
+        return (self.sum(function, zeros) for function in functions)
+
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every partition as one block, in the order of the rows."""
         make_task = TaskMaker(function)

@@ -12,7 +12,7 @@ import numpy as np
 from coterie.progress import counted
 from coterie.rows.block_files import DamagedFileError
 from coterie.rows.blocks import take_from
-from coterie.rows.memory import MemoryRows, composed, sum_runs
+from coterie.rows.memory import MemoryRows, composed
 from coterie.rows.work_folder import WorkFolder
 from coterie.threads import in_order
 
@@ -114,9 +114,11 @@ class DiskRows:
         def add(block: Any, total: Any) -> None:
             function(read_block(block), total)
 
-        return self.folder.remember(
-            lambda: sum_runs(self.blocks, add, zeros, n_rows=self.n_rows, n_threads=self.n_threads, dense=dense)
-        )
+        return self.folder.remember(lambda: self._in_memory().sum(add, zeros, dense=dense))
+
+    def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the sum by each function in turn."""
+        return (self.sum(function, zeros) for function in functions)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every block, in the order of the rows."""

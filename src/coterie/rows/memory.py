@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,12 @@ class MemoryRows:
 
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block."""
-        return sum_runs(self.blocks, function, zeros, n_rows=self.n_rows, n_threads=self.n_threads, dense=dense)
+        (total,) = self._sums([function], zeros, dense=dense)
+        return total
+
+    def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the sum by each function in turn; those that follow are begun by threads that have nothing to do."""
+        return self._sums(functions, zeros)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every block, in the order of the rows."""
@@ -67,6 +73,11 @@ class MemoryRows:
         """Return the given rows, ascending, as one block."""
         return take_from(self.blocks, rows)
 
+    def _sums(
+        self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any], *, dense: bool = False
+    ) -> Iterator[Any]:
+        return sum_runs(self.blocks, functions, zeros, n_rows=self.n_rows, n_threads=self.n_threads, dense=dense)
+
     def _with(self, blocks: Sequence[Any]) -> MemoryRows:
         return MemoryRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads)
 
@@ -77,16 +88,17 @@ class MemoryRows:
 
 def sum_runs(
     blocks: Sequence[Any],
-    function: Callable[[Any, Any], None],
+    functions: Sequence[Callable[[Any, Any], None]],
     zeros: Callable[[], Any],
     *,
     n_rows: int,
     n_threads: int,
     dense: bool = False,
-) -> Any:
-    """Return the sum over blocks, from partial sums over runs of them."""
+) -> Iterator[Any]:
+    """Yield the sum over blocks by each function in turn, from partial sums over runs of blocks."""
 
-    def sum_run(run: np.ndarray) -> Any:
+    def sum_run(job: tuple[Callable[[Any, Any], None], np.ndarray]) -> Any:
+        function, run = job
         total = zeros()
         for number in run:
             function(blocks[number], total)
@@ -95,11 +107,13 @@ def sum_runs(
     rows_per_run = DENSE_ROWS_PER_RUN if dense else ROWS_PER_RUN
     n_runs = int(np.clip(n_rows // rows_per_run, 1, min(MOST_RUNS, len(blocks))))
     runs = np.array_split(np.arange(len(blocks)), n_runs)
-    totals = counted(in_order(sum_run, runs, n_threads), n_runs, n_rows)
-    result = next(totals)
-    for total in totals:
-        add_in_place(result, total)
-    return result
+    jobs = list(product(functions, runs))
+    totals = counted(in_order(sum_run, jobs, n_threads), len(jobs), n_rows)
+    for _ in functions:
+        result = next(totals)
+        for total in islice(totals, n_runs - 1):
+            add_in_place(result, total)
+        yield result
 
 
 def add_in_place(total: Any, part: Any) -> None:

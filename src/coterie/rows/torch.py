@@ -48,6 +48,10 @@ class TorchRows:
             function(block, total)
         return total
 
+    def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the sum by each function in turn."""
+        return (self.sum(function, zeros) for function in functions)
+
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
         """Return ``function(block)``, something small, for every block, in the order of the rows."""
         return [function(block) for block in self.blocks]

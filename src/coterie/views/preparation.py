@@ -399,9 +399,11 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
     values = apply_steps(steps, convert(rows, "float64"))
-    tails = tail_steps(values, rounding)
-    values = apply_steps(tails, values)
     moments = column_moments(values, rounding)
+    tails = tail_steps(values, moments)
+    if tails:
+        values = apply_steps(tails, values)
+        moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
@@ -421,9 +423,8 @@ def most_directions(n_clusters: int) -> int:
     return min(max(20, 2 * n_clusters), 200)
 
 
-def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
+def tail_steps(values: np.ndarray, moments: ColumnMoments) -> list[Step]:
     """Return the steps for skewed or heavy-tailed columns: a log scale, or clipping."""
-    moments = column_moments(values, rounding)
     varies = moments.varies()
     if not varies.any():
         return []
@@ -449,7 +450,7 @@ def tail_steps(values: np.ndarray, rounding: float) -> list[Step]:
 
 def share_of(found: np.ndarray) -> float:
     """Return the share of entries that are true."""
-    return int(array_namespace(found).sum(found)) / max(math.prod(found.shape), 1)
+    return int(array_namespace(found).count_nonzero(found)) / max(math.prod(found.shape), 1)
 
 
 def log_unit(sizes: np.ndarray) -> float:
@@ -547,7 +548,7 @@ def kind_of(sample: Table, rows: Table) -> str:
     """Return what a view holds: words, a graph, or a dense table, however it is stored."""
     values = rows.data if sparse.issparse(rows) else rows
     xp, (n, d) = array_namespace(values), rows.shape
-    n_values, n_negative = int(xp.sum(values != 0)), int(xp.sum(values < 0))
+    n_values, n_negative = int(xp.count_nonzero(values != 0)), int(xp.count_nonzero(values < 0))
     if not 0 < n_values <= SPARSE_DENSITY * n * d or n_negative > SPARSE_NEGATIVE * n_values:
         return "dense"
     if sample.shape[0] == d <= MOST_LINKED_ROWS and not n_negative and links_rows(to_host(sample)):
