@@ -98,8 +98,9 @@ def test_a_model_works_without_an_estimator(model, views):
     fitted = fitted_of(model)
     rows, plan = fitted.read(views, "cpu"), BlockPlan(100)
     np.testing.assert_array_equal(fitted.predict(rows, plan), model.labels_)
-    np.testing.assert_array_equal(fitted.confidence_of(rows, plan), model.confidence_)
-    np.testing.assert_array_equal(fitted.transform(rows, plan), model.transform(views))
+    # In blocks of another size: some processors' BLAS rounds a row by its position among the others.
+    np.testing.assert_allclose(fitted.confidence_of(rows, plan), model.confidence_, atol=1e-6)
+    np.testing.assert_allclose(fitted.transform(rows, plan), model.transform(views), atol=1e-6)
     np.testing.assert_array_equal(fitted.view_labels(rows, plan), model.view_labels(views))
     parts = list(fitted.stream(rows, plan))
     assert [part.first_row for part in parts] == [0, 100, 200]

@@ -237,8 +237,9 @@ def test_a_few_rows_need_neither_scikit_learn_nor_numba(tmp_path):
     for folder, wanted in expected.items():
         found = np.load(folder / "found.npz")
         np.testing.assert_array_equal(found["predict"], wanted["predict"])
-        np.testing.assert_array_equal(found["novelty"], wanted["novelty"])
-        np.testing.assert_allclose(found["confidence"], wanted["confidence"], atol=1e-5)  # rounds amplify rounding
+        # Some processors' BLAS rounds a row by its position among the others, and rounds of guiding amplify that.
+        np.testing.assert_allclose(found["novelty"], wanted["novelty"], atol=1e-5)
+        np.testing.assert_allclose(found["confidence"], wanted["confidence"], atol=1e-5)
         np.testing.assert_allclose(found["transform"], wanted["transform"], atol=1e-5)
 
 

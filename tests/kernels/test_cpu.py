@@ -176,6 +176,16 @@ def test_eigenpairs_of_a_tridiagonal_matrix(rng):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
 
 
+@pytest.mark.parametrize("nearly", [0.0, 1e-6, 0.3])
+def test_singular_vectors_where_many_values_are_nearly_equal(rng, nearly):
+    left, right = (np.linalg.qr(rng.standard_normal((n, 130)))[0] for n in (131, 130))
+    matrix = ((left * (1 + nearly * rng.random(130))) @ right.T).astype(np.float32)
+    turned, values, back = kernels.singular_vectors(matrix)
+    np.testing.assert_allclose((turned * values) @ back, matrix, atol=1e-5)
+    np.testing.assert_allclose(turned.T @ turned, np.eye(130), atol=1e-5)
+    np.testing.assert_allclose(back @ back.T, np.eye(130), atol=1e-5)
+
+
 def test_eigenvectors_of_a_matrix_that_is_not_finite_are_refused():
     with pytest.raises(ValueError, match="must be finite"):
         kernels.largest_eigenpairs(np.full((3, 3), np.nan), 2)

@@ -34,6 +34,19 @@ def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarr
     return values, vectors.T  # (m,), (n, m)
 
 
+def singular_vectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return U, s and V^T of a matrix; by LAPACK's slower method where the faster one does not converge.
+
+    It may not, in float32, where many singular values are nearly equal.
+    """
+    from scipy.linalg import LinAlgError, svd
+
+    try:
+        return svd(matrix, full_matrices=False)
+    except LinAlgError:
+        return svd(matrix, full_matrices=False, lapack_driver="gesvd")
+
+
 def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric tridiagonal matrix, ascending, and their vectors, in float64.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.kernels._lapack import singular_vectors
 from coterie.kernels._torch_groups import members_of
 
 # Passes between two checks whether k-means has settled: on a GPU the check takes longer than a pass.
@@ -111,8 +112,8 @@ def qr_centroids(tables: Any, n_groups: int) -> Any:
 
     rows = counted_rows(tables, len(tables), n_groups**-0.5)  # (T, n, c + 1)
     corners = different_rows(rows, n_groups).mT  # (T, c + 1, k)
-    left, _, right = np.linalg.svd(corners.cpu().numpy(), full_matrices=False)  # of a few numbers
-    closeness = (rows @ torch.as_tensor(left @ right, device=rows.device)).abs_()  # (T, n, k)
+    turns = [left @ right for left, _, right in map(singular_vectors, corners.cpu().numpy())]  # T times (c + 1, k)
+    closeness = (rows @ torch.as_tensor(np.stack(turns), device=rows.device)).abs_()  # (T, n, k)
     most, labels = closeness.max(dim=2)  # (T, n)
     return move_centroids(counted_rows(tables, len(tables)), labels, -most, corners.mT)
 

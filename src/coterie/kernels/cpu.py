@@ -117,7 +117,11 @@ def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
     """Return the right singular vectors that hold most of the rows, which may be sparse."""
     from sklearn.utils.extmath import randomized_svd
 
-    return randomized_svd(rows, rank, n_oversamples=10, n_iter=4, random_state=seed)[2].T  # (d, r)
+    settings = {"n_oversamples": 10, "n_iter": 4, "random_state": seed}
+    try:
+        return randomized_svd(rows, rank, **settings)[2].T  # (d, r)
+    except np.linalg.LinAlgError:  # see singular_vectors
+        return randomized_svd(rows, rank, svd_lapack_driver="gesvd", **settings)[2].T
 
 
 def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -152,6 +156,7 @@ def extend_krylov(
     return int(compiled_loops().extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
 
 
+singular_vectors = _lapack.singular_vectors
 tridiagonal_values = _lapack.tridiagonal_values
 tridiagonal_vectors = _lapack.tridiagonal_vectors
 

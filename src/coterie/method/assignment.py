@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr, svd
+from scipy.linalg import qr
 
 from coterie.arrays import array_namespace, convert, like, to_host
-from coterie.kernels import kernels_of
+from coterie.kernels import cpu, kernels_of
 from coterie.method.seeding import draw_starts, far_apart
 from coterie.rows import Rows
 from coterie.rows.blocks import storable_block
@@ -270,7 +270,7 @@ def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     # without it.
     rows = np.column_stack([sample, np.full(len(sample), n_clusters**-0.5, dtype=sample.dtype)])  # (n, c + 1)
     _, _, pivots = qr(rows.T, mode="economic", pivoting=True)
-    left, _, right = svd(rows[pivots[:n_clusters]].T, full_matrices=False)  # (c + 1, m), (m, k)
+    left, _, right = cpu.singular_vectors(rows[pivots[:n_clusters]].T)  # (c + 1, m), (m,), (m, k)
     closeness = np.abs(rows @ (left @ right))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
     farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
