@@ -229,3 +229,13 @@ def test_sums_do_not_depend_on_threads(rng, tmp_path):
     for total, n_runs in found:
         assert n_runs == 6 <= MOST_RUNS  # with a single run there would be nothing to depend on
         assert total.tobytes() == found[0][0].tobytes()
+
+
+def test_large_sums_are_made_of_fewer_runs(rng, monkeypatch):
+    """Sixteen partial sums of 500 clusters' singular vectors in twelve graphs would take 5 GB."""
+    data = rng.standard_normal((6 * ROWS_PER_RUN, 2)).astype(np.float32)
+    for room, expected in ((100, 6), (32, 4), (9, 1), (1, 1)):
+        monkeypatch.setattr("coterie.rows.memory.MOST_RUN_BYTES", room)
+        total, n_runs = sum_in_runs(data, 3)  # each has 8 bytes
+        assert n_runs == expected
+        np.testing.assert_allclose(total, data.sum(axis=0, dtype=np.float64), rtol=1e-2, atol=1)
