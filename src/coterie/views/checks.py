@@ -12,7 +12,7 @@ from scipy import sparse
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
 from coterie.views.matching import in_python
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 from coterie.views.views import View, Views
 
 

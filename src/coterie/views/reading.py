@@ -21,7 +21,7 @@ from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudat
 from coterie.views.columns import named_groups, split_columns, without_others
 from coterie.views.frames import frame_values, is_frame
 from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_file_table, take_ids
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 from coterie.views.views import View, ViewRows, Views, nan_rows
 
 # What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
