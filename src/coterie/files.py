@@ -59,6 +59,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = expand_home(path)
     if target.is_symlink():
         target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
+        if target.is_symlink():
+            raise ValueError(f"{path} is a link that leads back to itself. Name a file.")
     if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
         raise ValueError(f"{path} is a device or a pipe, in whose place a file would be put. Name a file.")
     unfinished = None
