@@ -61,7 +61,9 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
         if target.is_symlink():
             raise ValueError(f"{path} is a link that leads back to itself. Name a file.")
-    if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "It is a folder. Name a file in it", os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
         raise ValueError(f"{path} is a device or a pipe, in whose place a file would be put. Name a file.")
     unfinished = None
     try:

@@ -270,8 +270,9 @@ def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     # without it.
     rows = np.column_stack([sample, np.full(len(sample), n_clusters**-0.5, dtype=sample.dtype)])  # (n, c + 1)
     _, _, pivots = qr(rows.T, mode="economic", pivoting=True)
-    left, _, right = svd(rows[pivots[:n_clusters]].T, full_matrices=False)  # (c + 1, m), (m, k)
-    closeness = np.abs(rows @ (left @ right))  # (n, k)
+    corners = rows[pivots[:n_clusters]].T.astype(np.float64)  # (c + 1, k) in float32, LAPACK does not always converge
+    left, _, right = svd(corners, full_matrices=False)  # (c + 1, m), (m, k)
+    closeness = np.abs(rows @ (left @ right).astype(rows.dtype))  # (n, k)
     labels = closeness.argmax(axis=1).astype(np.int32)
     farness = -closeness.max(axis=1).astype(np.float64)  # (n,)
     return kernels_of(sample).group_centroids(sample, labels[None], farness[None], n_clusters)[0]  # (k, c)
