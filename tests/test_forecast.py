@@ -92,6 +92,11 @@ def test_memory_grows_with_the_sums_of_many_clusters():
     assert memory(400) > memory(10) + 10 * 8 * (n_graphs * vectors) ** 2  # the sum, and parts of it
 
 
+def test_threads_without_work_take_no_memory():
+    rows = np.zeros((180, 5))
+    assert GuidedCoTraining(3, n_jobs=10**6).estimate(rows).memory < 10**9
+
+
 def test_parameters_are_checked_first():
     with pytest.raises(ValueError, match="The 'n_clusters' parameter of GuidedCoTraining must be an int of at least 1"):
         GuidedCoTraining(0).estimate(np.zeros((10, 2)))

@@ -198,11 +198,13 @@ def working_bytes(size: Size, settings: Settings) -> int:
     samples = 4 * size.sample * int(size.columns.sum()) + 8 * SAMPLE_COPIES * widest
     copies = 0 if size.learned == size.n and size.bases == 1 else 1 if size.learned == size.n else 2  # as guided
     learned = copies * size.learned * neighbour_bytes(size, settings)
+    rows = min(size.n, settings.plan.block_size or BLOCK_ROWS)  # of a block
+    n_threads = min(settings.n_threads, max(size.graphs, -(-size.n // rows)))  # others have nothing to do
     outer = 8 * (size.graphs * size.r) ** 2
-    sums = count_runs(size.learned, outer, dense=True) + settings.n_threads  # and a block's own
-    matrices = 8 * size.p**2 * (size.graphs + 2 * settings.n_threads) + outer * sums
-    block = min(size.n, settings.plan.block_size or BLOCK_ROWS) * int(size.columns.sum() + size.p)
-    return samples + learned + matrices + 4 * BLOCK_COPIES * block * settings.n_threads
+    sums = count_runs(size.learned, outer, dense=True) + n_threads  # and a block's own
+    matrices = 8 * size.p**2 * (size.graphs + 2 * n_threads) + outer * sums
+    block = rows * int(size.columns.sum() + size.p)
+    return samples + learned + matrices + 4 * BLOCK_COPIES * block * n_threads
 
 
 def look_ahead(views: Views, settings: Settings, parameters: Mapping[str, Any], progress: Progress) -> None:
