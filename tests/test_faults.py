@@ -203,16 +203,16 @@ def check_stopped(process, folder, there):
 
 
 def test_ctrl_c_while_a_file_is_opened(tmp_path):
-    """A pipe that nobody writes to holds the process where it reads its input."""
-    os.mkfifo(tmp_path / "pipe.npy")
-    process = start(tmp_path, "pipe.npy", *QUICK)
+    """A pipe that nobody writes to holds the process where it reads its settings; rows in pipes are refused."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    process = start(tmp_path, "rows.npy", "--config", "pipe.toml", *QUICK)
     writer = None
     while writer is None and process.poll() is None:
         try:
-            writer = os.open(tmp_path / "pipe.npy", os.O_WRONLY | os.O_NONBLOCK)
+            writer = os.open(tmp_path / "pipe.toml", os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # until somebody opens it to read
             time.sleep(0.01)
-    check_stopped(process, tmp_path, ["pipe.npy"])
+    check_stopped(process, tmp_path, ["pipe.toml"])
     os.close(writer)
 
 

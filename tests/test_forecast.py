@@ -73,6 +73,30 @@ def test_more_of_anything_takes_longer(monkeypatch):
     assert GuidedCoTraining(5, n_jobs=4).estimate(np.zeros((30_000, 100), np.float32)).seconds < base
 
 
+def test_stability_is_counted_for_every_basis_that_may_be_asked(monkeypatch):
+    monkeypatch.setattr("coterie.forecast.machine_rates", lambda device: Rates(1e10, 1e9))
+
+    def seconds(**settings):
+        return GuidedCoTraining(5, n_jobs=1, **settings).estimate(np.zeros((3_000, 40))).stages["stability"]
+
+    at_the_end = seconds(basis="diffusion")
+    assert seconds() == pytest.approx((1 + 1.5) * at_the_end)  # and of none to all three bases, where views leave doubt
+
+
+def test_memory_grows_with_the_sums_of_many_clusters():
+    def memory(k):
+        rows = np.broadcast_to(np.float32(0), (20_000, 40))
+        return GuidedCoTraining(k, n_landmarks=2000, n_jobs=1).estimate([rows] * 3).memory
+
+    n_graphs, vectors = 4 * 2, 400 + 20
+    assert memory(400) > memory(10) + 10 * 8 * (n_graphs * vectors) ** 2  # the sum, and parts of it
+
+
+def test_threads_without_work_take_no_memory():
+    rows = np.zeros((180, 5))
+    assert GuidedCoTraining(3, n_jobs=10**6).estimate(rows).memory < 10**9
+
+
 def test_parameters_are_checked_first():
     with pytest.raises(ValueError, match="The 'n_clusters' parameter of GuidedCoTraining must be an int of at least 1"):
         GuidedCoTraining(0).estimate(np.zeros((10, 2)))

@@ -103,6 +103,17 @@ def test_weights_that_are_no_counts(data, weights):
         fit(data.views, sample_weight=weights)
 
 
+@pytest.mark.parametrize("weight", [1e11, 1e300])
+def test_weights_of_more_rows_than_a_fit_could_have(data, weight):
+    with pytest.raises(ValueError, match=r"'sample_weight' of GuidedCoTraining.fit stands for .* common factor"):
+        fit(data.views, sample_weight=np.full(N, weight))
+
+
+def test_weights_may_be_objects_that_are_whole_numbers(data):
+    repeats = np.arange(N) % 2 + 1
+    assert (fit(data.views, sample_weight=repeats.astype(object)).cluster_sizes_.sum()) == repeats.sum()
+
+
 def test_memberships(data):
     model = fit(data.views)
     shares = model.memberships(data.views)

@@ -97,6 +97,9 @@ def test_columns_are_found_by_name_and_pattern(path, rows, expected, tmp_path):
 def test_what_cannot_be_labelled_is_named(path, rows):
     with pytest.raises(ValueError, match="'results' parameter of BatchPredictor must be some of"):
         BatchPredictor(path, results=["labels"])
+    with pytest.raises(ValueError, match="keep names column 'label', and a result is called so"):
+        BatchPredictor(path, keep=["label"])
+    assert {name: len(found) for name, found in BatchPredictor(path)({}).items()} == {"label": 0, "confidence": 0}
     with pytest.raises(ValueError, match="keep names column 'age'"):
         BatchPredictor(path, keep=["age"])(rows)
     with pytest.raises(ValueError, match="views names 'sound', but the model's views are text, image"):

@@ -14,6 +14,7 @@ from scipy import sparse
 from coterie import GuidedCoTraining, load, save
 from coterie.datasets import make_views
 from coterie.metrics import ari
+from coterie.pl import view_weights
 from coterie.tl import cluster, predict, rank_views, views_of
 from coterie.views import as_views
 
@@ -74,6 +75,33 @@ def test_what_is_written_can_be_stored(cells, tmp_path):
         backed = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r")
         found = cluster(backed.to_memory(), K, views="X_pca", copy=True)
     assert "coterie" in found.obs
+
+
+def test_slashes_in_names_of_views_can_be_stored(cells, tmp_path):
+    """A file would hold groups in their place, and the weights would come back as dicts of dicts."""
+    cluster(cells, K, views=["X", "obsm/X_pca"], n_landmarks=50)
+    with plain_text():
+        cells.write(tmp_path / "x.h5ad")
+        again = anndata.read_h5ad(tmp_path / "x.h5ad")
+    assert "coterie_weight_obsm:X_pca" in again.obs
+    for name in ("view_weights", "agreement", "preparation"):
+        assert again.uns["coterie"][name] == cells.uns["coterie"][name]
+    assert [label.get_text() for label in view_weights(again).get_xticklabels()] == ["X", "obsm/X_pca"]
+
+
+@pytest.mark.parametrize("write", [cluster, predict])
+def test_nothing_is_written_unless_all_is(cells, monkeypatch, tmp_path, write):
+    cluster(cells, K, n_landmarks=50, save=tmp_path / "m.coterie")
+    before = cells.copy()
+
+    def fail(self, X):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GuidedCoTraining, "view_support", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write(cells, 2 if write is cluster else tmp_path / "m.coterie")
+    assert cells.obs.equals(before.obs)
+    assert (cells.obsm["X_coterie"] == before.obsm["X_coterie"]).all()
 
 
 def test_a_copy_leaves_the_object_alone(cells):

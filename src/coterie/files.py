@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -16,6 +17,8 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCKS = fcntl is not None  # whether files can be locked here
+
+LOCKED = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 NAME_LENGTH = 50  # of the target's name, so that the unfinished file's fits into any file system's limit
 
@@ -56,7 +59,11 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = expand_home(path)
     if target.is_symlink():
         target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
-    if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
+        if target.is_symlink():
+            raise ValueError(f"{path} is a link that leads back to itself. Name a file.")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "It is a folder. Name a file in it", os.fspath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
         raise ValueError(f"{path} is a device or a pipe, in whose place a file would be put. Name a file.")
     unfinished = None
     try:
@@ -99,17 +106,18 @@ def open_unfinished(target: Path) -> BinaryIO:
     return file or open(target.with_name(f"{name}.{secrets.token_hex(6)}.unfinished"), "xb")
 
 
-def lock(file: IO[Any]) -> bool:
-    """Lock an open file against other processes until it is closed; False where that is not possible.
+def lock(file: IO[Any]) -> bool | None:
+    """Lock an open file against other processes until it is closed; False where one of them has locked it.
 
-    The lock of a process that is killed ends with it. On Windows, which has no such locks, every file seems free.
+    None where nobody can tell: on a file system without locks, as of some clusters, and on Windows. The lock of a
+    process that is killed ends with it.
     """
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked, or on a file system without locks
-        return False
+    except OSError as error:
+        return False if error.errno in LOCKED else None
     return True
 
 

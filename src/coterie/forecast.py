@@ -21,6 +21,7 @@ from coterie.method.landmarks import EXACT_WORK, MEDOID_PASSES, PROJECTED_COLUMN
 from coterie.placement import BLOCK_ROWS, RESERVED_BYTES, ROW_BYTES, check_placement
 from coterie.progress import Progress
 from coterie.rows.devices import count_gpus
+from coterie.rows.memory import count_runs
 from coterie.rows.torch import upload_if_host
 from coterie.rows.work_folder import in_bytes
 from coterie.settings import PILOTED_FROM, ROUNDS, Settings
@@ -40,7 +41,7 @@ COSTS: dict[str, tuple[float, float, float]] = {
     "rounds": (0.0049, 0.55, 0.65),
     "assignment": (0.00265, 70, 0.1),
     "pilot": (0.105, 7.5, 0.0),
-    "stability": (0.0375, 0.0, 1),
+    "stability": (0.02, 0.0, 1),  # of one check: two halves of the landmarks, of clusters that hardly touch
 }
 
 # The share of a fit's work that one thread does alone: a million rows x 448 took 15.5, 8.3, 4.8, 3.6 and 4.0 s on 1, 2,
@@ -109,8 +110,8 @@ class Size:
     bases: int  # ways to merge the graphs that are weighed
     starts: int  # of k-means
     chooses_k: bool
-    stable: bool  # whether stability is measured,
-    piloted: bool  # and a sample clustered first
+    checks: float  # how often it is measured whether clusters replicate
+    piloted: bool  # whether a sample is clustered first
 
     @property
     def graphs(self) -> int:
@@ -124,7 +125,11 @@ class Size:
 
     @classmethod
     def of(cls, views: Views, settings: Settings) -> Size:
-        """Return the size of a fit. Which basis is chosen is not known, so rounds are the mean of those possible."""
+        """Return the size of a fit.
+
+        Which basis is chosen is not known, nor whether views leave doubt that asks how well each replicates: rounds and
+        checks are the mean of those possible.
+        """
         n, k, wanted = views.n_rows, settings.most_clusters, settings.rounds
         p = min(settings.landmarks.wanted, n)
         columns = np.array([view.n_columns for view in views])
@@ -147,7 +152,7 @@ class Size:
             bases=len(wanted.bases),
             starts=settings.n_init,
             chooses_k=settings.n_clusters is None,
-            stable=settings.measure_stability,
+            checks=settings.measure_stability + (len(wanted.bases) / 2 if len(wanted.bases) > 1 else 0),
             piloted=piloted and settings.measure_stability,
         )
 
@@ -193,9 +198,13 @@ def working_bytes(size: Size, settings: Settings) -> int:
     samples = 4 * size.sample * int(size.columns.sum()) + 8 * SAMPLE_COPIES * widest
     copies = 0 if size.learned == size.n and size.bases == 1 else 1 if size.learned == size.n else 2  # as guided
     learned = copies * size.learned * neighbour_bytes(size, settings)
-    matrices = 8 * size.p**2 * (size.graphs + 2 * settings.n_threads)
-    block = min(size.n, settings.plan.block_size or BLOCK_ROWS) * int(size.columns.sum() + size.p)
-    return samples + learned + matrices + 4 * BLOCK_COPIES * block * settings.n_threads
+    rows = min(size.n, settings.plan.block_size or BLOCK_ROWS)  # of a block
+    n_threads = min(settings.n_threads, max(size.graphs, -(-size.n // rows)))  # others have nothing to do
+    outer = 8 * (size.graphs * size.r) ** 2
+    sums = count_runs(size.learned, outer, dense=True) + n_threads  # and a block's own
+    matrices = 8 * size.p**2 * (size.graphs + 2 * n_threads) + outer * sums
+    block = rows * int(size.columns.sum() + size.p)
+    return samples + learned + matrices + 4 * BLOCK_COPIES * block * n_threads
 
 
 def look_ahead(views: Views, settings: Settings, parameters: Mapping[str, Any], progress: Progress) -> None:
@@ -253,7 +262,8 @@ def stage_seconds(views: Views, size: Size, settings: Settings) -> dict[str, flo
     for stage, (products, passes) in work.items():
         fixed, by_product, by_pass = COSTS[stage]
         seconds = by_product * products / rates.products + by_pass * passes / rates.passes
-        found[stage] = fixed + seconds / speed
+        times = size.checks if stage == "stability" else 1
+        found[stage] = times * (fixed + seconds / speed)
     reading = reading_seconds(views)
     return {"reading": reading, **found} if reading else found
 
@@ -292,7 +302,7 @@ def count_work(size: Size, settings: Settings) -> dict[str, tuple[float, float]]
             rows * (inner * p + size.bases * (graphs * r) ** 2),
             rows * (p * size.searches + squares + neighbours * r) + graphs * p * p * r,
         )
-    if size.stable:
+    if size.checks:  # one of them
         found["stability"] = (4000.0 * graphs * r * graphs * r, 4000.0 * neighbours * r + graphs * p * p * r)
     if size.chooses_k:
         found["n_clusters"] = found["rounds"]

@@ -15,7 +15,7 @@ from coterie.plot import axes, draw_clusters, draw_values, heat_map, plain, shad
 from coterie.report._inputs import as_numbers
 from coterie.report._layout import flat_map
 from coterie.rows.sampling import draw_sample
-from coterie.views.cells import entry_of, is_mudata
+from coterie.views.cells import entry_of, is_mudata, weight_column
 
 __all__ = ["embedding", "markers", "view_weights"]
 
@@ -151,7 +151,7 @@ def view_weights(data: Any, *, key: str = KEY, ax: Any = None) -> Any:
     """
     groups = clusters_of(data, key)
     views = list(data.uns[key]["params"]["views"])
-    columns = [data.obs[f"{key}_weight_{view}"].to_numpy() for view in views]
+    columns = [data.obs[weight_column(key, view)].to_numpy() for view in views]
     weights = np.column_stack([means_of(values, groups) for values in columns])  # (k, V)
     ax = heat_map(ax, weights, weights, [str(name) for name in groups.categories], [plain(v) for v in views], "{:.2f}")
     ax.set_ylabel("cluster")

@@ -156,6 +156,9 @@ class BatchPredictor:
                 f"The 'results' parameter of BatchPredictor must be some of {', '.join(RESULTS)}. "
                 f"Got {list(results)!r} instead."
             )
+        taken = next((name for name in keep if name in results), None)
+        if taken is not None:
+            raise ValueError(f"keep names column {taken!r}, and a result is called so. Rename the column in the batch.")
         self.model = str(model)
         self.views = None if views is None else dict(views)
         self.keep = tuple(keep)
@@ -177,7 +180,7 @@ class BatchPredictor:
         lacking = [name for name in self.keep if name not in columns]
         if lacking:
             raise ValueError(f"keep names column {lacking[0]!r}, which the batch does not have: {in_short(columns)}.")
-        n_rows = len(batch[columns[0]]) if isinstance(batch, Mapping) else len(batch)
+        n_rows = len(next(iter(batch.values()), ())) if isinstance(batch, Mapping) else len(batch)
         found = self._label(batch, columns) if n_rows else {name: np.empty(0) for name in self.results}
         types = {"label": np.int32}
         found = {name: found[name].astype(types.get(name, np.float32), copy=False) for name in self.results}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,8 @@ PUBLISHED = Scale(np.inf, 600, (8,))
 FEWEST_ROWS = 3
 LEAST_LANDMARKS = 600
 LANDMARKS_PER_CLUSTER = 10
+
+MOST_WEIGHT = 1e10  # rows that others may stand for
 
 # The bases that basis="auto" chooses from, and after how many rounds each is looked at: guiding helps until clusters
 # are clear, and goes on to sharpen whatever it found. The last of them is as many as any data gained from.
@@ -407,6 +410,9 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
     if weights is None:
         return None
     found = np.asarray(weights)
+    if found.dtype.kind == "O":  # whole numbers of a library of its own, perhaps
+        with suppress(TypeError, ValueError):
+            found = found.astype(np.float64)
     if found.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {found.shape}, but there are {n_rows} rows. Pass one whole number for each row."
@@ -415,6 +421,11 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
         raise ValueError(
             f"The 'sample_weight' of {owner}.fit must be whole numbers of at least 1: how many rows each row stands "
             "for. Leave out rows of weight zero; scale and round weights that are fractions."
+        )
+    if (total := found.sum(dtype=np.float64)) > MOST_WEIGHT:
+        raise ValueError(
+            f"The 'sample_weight' of {owner}.fit stands for {total:.1e} rows, and a fit takes as long as of so many. "
+            "Divide it by a common factor, and round."
         )
     return found.astype(np.int64)  # (n,)
 

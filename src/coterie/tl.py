@@ -11,7 +11,7 @@ import numpy as np
 from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
 from coterie.model import fitted_of
-from coterie.views.cells import Cells, as_list, cells_of, is_mudata
+from coterie.views.cells import Cells, as_list, cells_of, is_mudata, weight_column, writable
 
 __all__ = ["cluster", "predict", "rank_views", "views_of"]
 
@@ -37,7 +37,8 @@ def cluster(
 
     - ``obs["coterie"]``, the clusters as categories "0", "1", ..., and ``obs["coterie_confidence"]``;
     - ``obs["coterie_weight_rna"]`` and so on for every view: how far that view alone supports the cell's cluster, as a
-      share of all views' support (:meth:`coterie.GuidedCoTraining.view_support`); 0 where the cell lacks the view;
+      share of all views' support (:meth:`coterie.GuidedCoTraining.view_support`); 0 where the cell lacks the view. A
+      slash in a view's name is a colon there, as files could not hold it: ``obs["coterie_weight_obsm:X_pca"]``;
     - ``obsm["X_coterie"]``, the embedding, for ``sc.pp.neighbors(data, use_rep="X_coterie")`` and what follows it;
     - ``uns["coterie"]``: the parameters, and for every view its weight, how far it agrees with the others and what was
       done to it; the clusters' agreement with the views, and how stable they are.
@@ -145,13 +146,14 @@ def predict(
     if copy:
         data = data.copy()
     parts = list(model.stream(cells))
+    novelty = None
     if all(part.novelty is not None for part in parts):
-        data.obs[f"{key_added}_novelty"] = np.concatenate([to_host(part.novelty) for part in parts])
+        novelty = np.concatenate([to_host(part.novelty) for part in parts])
     labels, confidence, embedding = (
         np.concatenate([np.asarray(getattr(part, name)) for part in parts])
         for name in ("labels", "confidence", "embedding")
     )
-    write_clusters(data, model, cells, key_added, labels, confidence, embedding)
+    write_clusters(data, model, cells, key_added, labels, confidence, embedding, novelty)
     return data if copy else None
 
 
@@ -239,13 +241,23 @@ def for_cells(table: Any, all_cells: Any, own: Any) -> Any:
 
 
 def write_clusters(
-    data: Any, model: GuidedCoTraining, cells: Cells, key: str, labels: Any, confidence: Any, embedding: Any
+    data: Any,
+    model: GuidedCoTraining,
+    cells: Cells,
+    key: str,
+    labels: Any,
+    confidence: Any,
+    embedding: Any,
+    novelty: Any = None,
 ) -> None:
     """Write labels, confidence, the views' weights and the embedding of cells into their object."""
+    shares = view_shares(to_host(model.view_support(cells)))  # (n, V) before anything is written: it may fail
     data.obs[key] = as_categories(to_host(labels), model.n_clusters_)
     data.obs[f"{key}_confidence"] = to_host(confidence)
-    for name, weights in zip(model.view_names_, view_shares(to_host(model.view_support(cells))).T, strict=True):
-        data.obs[f"{key}_weight_{name}"] = weights
+    if novelty is not None:
+        data.obs[f"{key}_novelty"] = novelty
+    for name, weights in zip(model.view_names_, shares.T, strict=True):
+        data.obs[weight_column(key, name)] = weights
     data.obsm[f"X_{key}"] = to_host(embedding)
 
 
@@ -272,9 +284,9 @@ def findings(model: GuidedCoTraining) -> dict[str, Any]:
             "views": list(model.view_names_),
             **storable(model.get_params(deep=False)),
         },
-        "preparation": dict(model.preparation_),
-        "view_weights": {name: float(weight) for name, weight in model.view_weights_.items()},
-        "agreement": {name: float(share) for name, share in model.agreement_.items()},
+        "preparation": {writable(name): how for name, how in model.preparation_.items()},
+        "view_weights": {writable(name): float(weight) for name, weight in model.view_weights_.items()},
+        "agreement": {writable(name): float(share) for name, share in model.agreement_.items()},
         "cluster_agreement": np.asarray(model.cluster_agreement_),
     }
     if hasattr(model, "stability_"):

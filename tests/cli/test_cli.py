@@ -124,6 +124,8 @@ def test_number_of_clusters(folder, arrays):
     wanted = suggest_k(views, k_max=14, n_landmarks=50, n_neighbors=5, random_state=0)
     assert found["best"] == wanted.best == found["candidates"][0]["k"]
     assert sorted(line["k"] for line in found["candidates"]) == wanted.k.tolist()
+    islands = {int(k): None if np.isnan(seen) else seen for k, seen in zip(wanted.k, wanted.islands, strict=True)}
+    assert {line["k"]: line["islands"] for line in found["candidates"]} == islands
     shown = run("suggest-k", "pixels.npy", "hog.parquet", "--max", "14", "--landmarks", "50", "--neighbors", "5").stdout
     assert shown.startswith(f"{wanted.best} clusters")
     found = run_json("fit", "pixels.npy", "hog.parquet", *QUICK)

@@ -107,7 +107,7 @@ def test_rows_that_lack_every_view(folder, model):
     assert np.flatnonzero(labels == -1).tolist() == [4, 9]
     np.testing.assert_array_equal(np.delete(labels, [4, 9]), np.delete(fitted.predict(new), [4, 9]))
     done = run("predict", "m.coterie", *FILES, "--labels", "strict.csv", "--strict", code=2)
-    assert "Row 4 and 1 more near it lack every view" in done.output
+    assert "Every view is missing in row 4 and 1 more near it." in done.output
     assert not Path("strict.csv").exists()
 
 

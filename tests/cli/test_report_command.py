@@ -99,10 +99,13 @@ def test_a_fit_colours_its_report_too(folder):
     assert rows["texts"][5] == "text 5"
 
 
-def test_it_says_how_to_open_the_page(folder):
+def test_it_says_how_to_open_the_page(folder, monkeypatch):
     said = run("report", "five.coterie", *VIEWS, "-o", "r.html").stdout
     assert f"{N} rows in {K} clusters" in said
     assert (folder / "r.html").resolve().as_uri() in said
+    monkeypatch.setenv("HOME", str(folder))
+    said = run("report", "five.coterie", *VIEWS, "--out=~/s.html").stdout
+    assert (folder / "s.html").resolve().as_uri() in said
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def test_it_says_how_to_open_the_page(folder):
         (["--names", "left.parquet"], "is not a JSON file of names"),
         (["--against", "nowhere.coterie"], "nowhere.coterie"),
         (["--pictures", "nowhere"], "nowhere"),
-        (["-o", "left.parquet"], "is read by this command"),
+        (["-o", "left.parquet"], "left.parquet cannot be written: a report is a page, .html, or its data, .json"),
     ],
 )
 def test_what_is_wrong_is_one_line(folder, options, message):

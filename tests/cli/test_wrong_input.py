@@ -205,19 +205,20 @@ def test_faults_of_our_own_are_told_from_bad_input():
     [
         ["fit", "pixels.npy", "-k", "3", "--labels", "kept.csv"],
         ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--model", "kept.csv"],
-        ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--report", "kept.csv"],
+        ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--report", "kept.html"],
         ["fit", "pixels.npy", "-k", "3", "--labels", "new.csv", "--embedding", "kept.csv"],
         ["fit", "pixels.npy", "-k", "3", "--labels", "kept.csv", "--dry-run"],
         ["compare", "pixels.npy", "-k", "3", "--labels", "kept.csv"],
         ["convert", "pixels.npy", "kept.csv"],
-        ["demo", "--report", "kept.csv"],
+        ["demo", "--report", "kept.html"],
     ],
     ids=" ".join,
 )
 def test_files_that_are_there_already_are_kept(folder, words):
-    Path("kept.csv").write_text("years of work")
-    assert "kept.csv is there already. Choose another name, or add --overwrite." in refused(*words)
-    assert Path("kept.csv").read_text() == "years of work"
+    kept = Path(next(word for word in words if word.startswith("kept")))
+    kept.write_text("years of work")
+    assert f"{kept} is there already. Choose another name, or add --overwrite." in refused(*words)
+    assert kept.read_text() == "years of work"
     assert not Path("new.csv").exists()
 
 
@@ -278,6 +279,31 @@ def test_links_are_written_through(folder):
         assert os.listdir("elsewhere") == ["real.csv"]
 
 
+def test_links_that_lead_nowhere(folder):
+    Path("one.csv").symlink_to("other.csv")
+    Path("other.csv").symlink_to("one.csv")
+    Path("lost.npy").symlink_to("moved.npy")
+    fit = ("fit", "pixels.npy", "-k", K, *QUICK)
+    for output in ("--labels", "--model"):
+        assert "one.csv is a link that leads back to itself. Name a file." in refused(*fit, output, "one.csv")
+    assert "There is no file lost.npy: it is a link to moved.npy, which leads nowhere" in refused("fit", "lost.npy")
+    assert "There is no file one.csv: it is a link to other.csv, which leads nowhere" in refused("fit", "one.csv")
+    assert os.readlink("one.csv") == "other.csv"
+
+
+def test_pipes_are_refused_before_anybody_waits_for_them(folder):
+    os.mkfifo("rows.csv")
+    assert "rows.csv is a device or a pipe, and rows are read several times" in refused("fit", "rows.csv", "-k", K)
+    assert "rows.csv is a device or a pipe" in refused("fit", "pixels.npy", "-k", K, "--target", "rows.csv")
+
+
+def test_a_report_is_a_page_or_its_data(folder):
+    for name in ("page.pdf", "page.csv", "page"):
+        said = refused("fit", "pixels.npy", "-k", K, *QUICK, "--report", name)
+        assert f"{name} cannot be written: a report is a page, .html, or its data, .json. Name it so." in said
+        assert not Path(name).exists()
+
+
 def test_files_at_home_are_kept_like_others(folder, monkeypatch):
     """~ is the home folder for what is written and for what is read, and a name may hold an equals sign."""
     monkeypatch.setenv("HOME", os.getcwd())
@@ -310,7 +336,7 @@ def test_nothing_that_is_read_is_overwritten(folder):
         (("compare", "pixels.npy", "-k", K, "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
         (("convert", "pixels.npy", "y.npy", "--target", "y.npy"), "y.npy is read by this command"),
         (("predict", *report[1:], "--target", "y.npy", "--labels", "y.npy"), "y.npy is read by this command"),
-        ((*report, "-o", "m.coterie"), "m.coterie is read by this command"),
+        ((*report, "-o", "m.coterie"), "m.coterie cannot be written: a report is a page"),
         ((*report, "--names", "names.json", "-o", "names.json"), "names.json is read by this command"),
     ):
         assert said in refused(*command, "--overwrite")

@@ -83,6 +83,8 @@ def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path):
 
 def test_pipes_are_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(IsADirectoryError, match="It is a folder"), written_whole("."):
+        pass
     with pytest.raises(ValueError, match="is a device or a pipe"), written_whole(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()

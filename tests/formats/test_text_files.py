@@ -62,6 +62,8 @@ def test_ids_in_another_encoding_are_refused(tmp_path):
     with pytest.raises(FormatError, match=r"x.csv: line 3 is not UTF-8 \(b'M\\xfcller,2'\). Write the file in"):
         len(open_table(path, id_column="id").ids)
     assert open_table(path, columns="a")[:].tolist() == [[1], [2]]
+    path.write_bytes("Größe,1\n2,3\n".encode("latin-1"))
+    refused(path, "line 1 is not UTF-8", header=False)
     path.write_bytes("id,a\nMeier,1\nMüller,2\n".encode())
     assert open_table(path, id_column="id").ids.tolist() == ["Meier", "Müller"]
 

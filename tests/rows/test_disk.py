@@ -1,5 +1,6 @@
 """Rows in files: the same answer as in memory, under a limit, and after the process was killed."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -272,6 +273,17 @@ def test_a_foreign_job_is_refused_in_words(tmp_path, views, where, content):
 def test_two_processes_do_not_share_a_folder(tmp_path, views):
     with open_work_folder(tmp_path, {}, 0), pytest.raises(ValueError, match="in use by another process"):
         model(work_dir=tmp_path).fit(views)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such locks")
+def test_a_file_system_without_locks_is_said_and_used(tmp_path, views, in_memory, monkeypatch):
+    def refuse(file, how):
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("coterie.files.fcntl.flock", refuse)
+    with pytest.warns(UserWarning, match="is on a file system without locks.*Give every fit a folder of its own"):
+        found = model(work_dir=tmp_path).fit(views)
+    np.testing.assert_array_equal(found.labels_, in_memory.labels_)
 
 
 @pytest.mark.parametrize("limit", ["500MB", "lots", -1, 2.5, True, "1.2.3GB"])

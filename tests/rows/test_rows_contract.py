@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -219,7 +220,21 @@ def sum_in_runs(data, n_threads, make=MemoryRows, **more):
         total[0][...] += block.sum(axis=0)
 
     rows = make(np.array_split(data, 40), n_rows=len(data), n_threads=n_threads, **more)
-    return rows.sum(add, zeros)[0], len(runs)
+    return rows.sum(add, zeros)[0], len(runs) - 1  # the first is made to see how large it is
+
+
+def test_several_sums_are_those_one_by_one(rng, tmp_path):
+    data = rng.standard_normal((3 * ROWS_PER_RUN, 4)).astype(np.float32)
+
+    def add(block, total, column):
+        total[0][...] += block[:, column].sum()
+
+    functions = [partial(add, column=column) for column in range(4)]
+    blocks, zeros = np.array_split(data, 10), lambda: (np.zeros(1, np.float32),)
+    for make, more in ((MemoryRows, {}), (DiskRows, {"folder": WorkFolder(tmp_path)})):
+        rows = make(blocks, n_rows=len(data), n_threads=3, **more)
+        together = [total for (total,) in rows.sums(functions, zeros)]
+        assert together == [rows.sum(function, zeros)[0] for function in functions]
 
 
 def test_sums_do_not_depend_on_threads(rng, tmp_path):
@@ -229,3 +244,13 @@ def test_sums_do_not_depend_on_threads(rng, tmp_path):
     for total, n_runs in found:
         assert n_runs == 6 <= MOST_RUNS  # with a single run there would be nothing to depend on
         assert total.tobytes() == found[0][0].tobytes()
+
+
+def test_large_sums_are_made_of_fewer_runs(rng, monkeypatch):
+    """Sixteen partial sums of 500 clusters' singular vectors in twelve graphs would take 5 GB."""
+    data = rng.standard_normal((6 * ROWS_PER_RUN, 2)).astype(np.float32)
+    for room, expected in ((100, 6), (32, 4), (9, 1), (1, 1)):
+        monkeypatch.setattr("coterie.rows.memory.MOST_RUN_BYTES", room)
+        total, n_runs = sum_in_runs(data, 3)  # each has 8 bytes
+        assert n_runs == expected
+        np.testing.assert_allclose(total, data.sum(axis=0, dtype=np.float64), rtol=1e-2, atol=1)

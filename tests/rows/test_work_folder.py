@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -290,6 +291,24 @@ def test_a_full_disk_is_explained_and_the_job_resumed(small_disk):
     with open_work_folder(small_disk, {}, 0) as (folder, _):
         rows = DiskRows(blocks, n_rows=4000, n_threads=1, folder=folder).map(np.square)
         assert rows.collect(lambda block: block.sum(axis=1)).sum() == 16_000
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EFBIG, r"File too large: this step needs [\d,]+ bytes more. Allow larger files \(ulimit -f\) and"),
+        (errno.EDQUOT, r"Disk quota exceeded: this step needs [\d,]+ bytes more. Make room and call fit"),
+    ],
+)
+def test_a_limit_is_not_mistaken_for_a_full_disk(tmp_path, monkeypatch, number, said):
+    """There may be gigabytes free, and no use in making room."""
+
+    def fail(*args):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("coterie.rows.work_folder.write_value", fail)
+    with pytest.raises(OSError, match=said), open_work_folder(tmp_path, {}, 0) as (folder, _):
+        DiskRows([np.ones((5, 2))], n_rows=5, n_threads=1, folder=folder).map(np.square)
 
 
 # -- fits -----------------------------------------------------------------------------------------------------------

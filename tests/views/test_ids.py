@@ -56,6 +56,16 @@ def test_an_id_column(frames, by_index, kind, tmp_path):
     pd.testing.assert_frame_equal(again.predict_frame(given), found, check_exact=False, atol=1e-5)
 
 
+def test_names_of_columns_beside_the_ids_may_be_numbers(frames, by_index):
+    """pandas.DataFrame(array) with a column of ids beside has them."""
+    numbered = {
+        name: frame.rename(columns={c: int(c[1:]) for c in frame if c != "id"}) for name, frame in frames.items()
+    }
+    found = fit(numbered, id_column="id")
+    np.testing.assert_array_equal(found.labels_, by_index.labels_)
+    np.testing.assert_array_equal(found.predict(numbered), found.labels_)
+
+
 def test_frames_and_files_are_matched_with_each_other(frames, by_index, tmp_path):
     files = in_kind(frames, "parquet", tmp_path)
     mixed = fit({"text": pl.from_pandas(frames["text"]), "image": files["image"]}, id_column="id")

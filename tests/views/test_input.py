@@ -193,8 +193,10 @@ def test_nullable_masked_and_dated_tables(data):
     np.testing.assert_array_equal(fit([a, nullable.to_numpy(dtype=float, na_value=np.nan)]).labels_, expected)
     masked = np.ma.masked_invalid(b)
     np.testing.assert_array_equal(fit([a, masked]).labels_, expected)
-    with pytest.raises(ValueError, match="dates or times"):
-        fit([a, np.full((120, 2), np.datetime64("2020-01-01"))])
+    dates = np.full((120, 2), np.datetime64("2020-01-01"))
+    for wrong in (dates, np.ma.array(dates)):
+        with pytest.raises(ValueError, match="dates or times"):
+            fit([a, wrong])
     with pytest.raises(ValueError, match="same name"):
         fit({0: a, "0": a})
 
@@ -348,6 +350,16 @@ def test_lists_in_columns_are_columns(data):
         fit([a, frame])
 
 
+def test_masks_of_rows_and_of_complex_numbers_are_not_forgotten(data):
+    a, b = (view.astype(float).copy() for view in data.views.values())
+    mask = np.zeros(b.shape, bool)
+    mask[:10] = True
+    rows = [np.ma.array(row, mask=masked) for row, masked in zip(b, mask, strict=True)]
+    np.testing.assert_array_equal(fit([a, rows]).labels_, fit([a, np.ma.array(b, mask=mask)]).labels_)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        fit([a, np.ma.array(b + 1j, mask=mask)])
+
+
 def test_frames_of_other_kinds(data):
     import polars as pl
     import pyarrow as pa
@@ -363,6 +375,7 @@ def test_frames_of_other_kinds(data):
         (pl.DataFrame({"name": ["x"] * 120}), r"View 'b'.*column 'name'"),
         (pl.DataFrame(b).lazy(), r"View 'b' is a LazyFrame.*collect"),
         (pd.DataFrame({"day": pd.date_range("2020-01-01", periods=120)}), r"View 'b' holds dates.*'day'"),
+        (pd.DataFrame(b + 1j), r"Complex data not supported: View 'b' holds complex128 in column '0'"),
     ):
         with pytest.raises(ValueError, match=said):
             fit({"a": a, "b": bad})

@@ -110,3 +110,17 @@ def test_tensors_are_prepared_like_arrays(rng, kind):
     here, there = np.asarray(theirs(table)), mine(torch.as_tensor(table))
     there = there.toarray() if sparse.issparse(there) else np.asarray(there)
     np.testing.assert_allclose(there @ there.T, here @ here.T, atol=2e-3 * np.abs(here @ here.T).max())
+
+
+@pytest.mark.parametrize("scaling", ["auto", "block", "half", "standard", "none"])
+@pytest.mark.parametrize("unit", [1e-308, 1e-320, 5e-324])
+def test_values_that_cannot_be_scaled_are_named(rng, scaling, unit):
+    """One over the smallest floats is infinite, which looked like infinite values."""
+    X = np.round(100 * rng.standard_normal((200, 3)))
+    with pytest.raises(ValueError, match=r"'tiny': in 3 columns \(.*cannot be scaled. Multiply the view by a constant"):
+        prepare(X * unit, scaling=scaling, name="tiny")
+    X[:, 1] *= unit
+    with pytest.warns(UserWarning, match=r"in 1 columns \(the first is column 1\).*cannot be scaled, and count as"):
+        prepared = prepare(X, scaling=scaling, name="tiny")(X)
+    assert np.isfinite(prepared).all()
+    assert not prepared[:, 1].any()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import check_report
-from coterie.cli.report import show_in_browser
+from coterie.cli.fit import check_report, report_writer
+from coterie.cli.report import address_of, show_in_browser
 from coterie.cli.session import Voice, cell
 from coterie.cli.tables import check_outputs
 
@@ -64,12 +64,11 @@ def write_demo_report(seed: int, path: Path) -> None:
     """Write a report of the demo's fit, with the digits as pictures and their known labels."""
     from coterie import GuidedCoTraining
     from coterie.datasets import load_digit_views
-    from coterie.report import write_report
 
     data = load_digit_views()
     model = GuidedCoTraining(10, random_state=seed).fit(data.views)
     pictures = {"pixels": (8, 8)}
-    write_report(model, path, data.views, target=data.target, images=pictures, title="Handwritten digits")
+    report_writer(path)(model, path, data.views, target=data.target, images=pictures, title="Handwritten digits")
 
 
 def run_demo(seed: int = 0) -> list[Line]:
@@ -128,7 +127,7 @@ def show(lines: list[Line], report: Path) -> None:
     console = Console()
     console.print(table)
     console.print(f"\nThe report: {cell(str(report))}. Open it in a browser, or run coterie demo --open:")
-    console.print(f"    {cell(report.resolve().as_uri())}", soft_wrap=True)
+    console.print(f"    {cell(address_of(report))}", soft_wrap=True)
     console.print(
         "\nYour own data, in Python:\n\n"
         "    from coterie import GuidedCoTraining\n\n"

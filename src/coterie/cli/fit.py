@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -188,12 +189,9 @@ def fit(
     }
     write_outputs(estimator, opened, found, labels=labels, embedding=embedding, model=model, confidence=confidence)
     if report is not None:
-        from coterie.report import write_json, write_report
-
-        write = write_json if report.suffix.lower() == ".json" else write_report
         told = {"target": known, "ids": opened.ids, "images": shapes, "columns": columns, "texts": texts}
         with voice.bar(f"report of {opened.n_rows:,} rows"):
-            write(estimator, report, opened.tables, options=found["config"], **told)
+            report_writer(report)(estimator, report, opened.tables, options=found["config"], **told)
         found["files"]["report"] = str(report)
     voice.result(found, lambda console: show(console, found))
     if not found["files"]:
@@ -210,11 +208,22 @@ def tell_forecast(voice: Voice, estimator: GuidedCoTraining, opened: OpenedViews
 
 
 def check_report(path: Path | None) -> None:
-    """Refuse a report for which the library is missing, before the work."""
-    if path is not None and path.suffix.lower() != ".json":
+    """Refuse a report of a kind that there is not, or for which the library is missing, before the work."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm", ".json"):
+        raise ValueError(f"{path} cannot be written: a report is a page, .html, or its data, .json. Name it so.")
+    if path.suffix.lower() != ".json":
         from coterie.report._page import environment
 
         environment()
+
+
+def report_writer(path: Path) -> Callable[..., Path]:
+    """Return what writes a report: the page, or its data."""
+    from coterie.report import write_json, write_report
+
+    return write_json if path.suffix.lower() == ".json" else write_report
 
 
 def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:

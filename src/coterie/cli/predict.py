@@ -234,11 +234,13 @@ def refuse_lacking(part: Prediction) -> None:
     """Refuse rows that lack every view."""
     import numpy as np
 
+    from coterie.views.checks import and_more
+
     lacking = np.flatnonzero(np.asarray(part.labels) < 0)
     if len(lacking):
         raise ValueError(
-            f"Row {part.first_row + lacking[0]} and {len(lacking) - 1} more near it lack every view. Leave them out, "
-            "or leave out --strict: their label is then -1."
+            f"Every view is missing in row {part.first_row + lacking[0]}{and_more(len(lacking) - 1)}. Leave such rows "
+            "out, or leave out --strict: their label is then -1."
         )
 
 

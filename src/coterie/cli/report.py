@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.fit import Images, check_report, parse_images
+from coterie.cli.fit import Images, check_report, parse_images, report_writer
 from coterie.cli.predict import ModelArgument, open_new_files, view_names
 from coterie.cli.session import Voice, cell
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import OpenedViews, check_outputs, match_files, read_column, read_columns, read_target
+from coterie.files import expand_home
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +116,7 @@ def report(
         estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
         voice.stage("matching rows")
         opened = match_to_model(files, estimator)
-        listed = None if pictures is None or Path(pictures).is_dir() else pictures  # a page may lie among pictures
+        listed = None if is_folder(pictures) else pictures  # a page may lie among pictures
         read = [*opened.sources, model, against, target, text, names, listed, *(colour_by or [])]
         check_outputs([], [out], read, overwrite=overwrite)
         voice.stage("reading columns")
@@ -177,20 +178,24 @@ class Extras:
 
 def write(estimator: Any, out: Path, opened: OpenedViews, given: Extras, **settings: Any) -> None:
     """Write the page, or its data."""
-    from coterie.report import write_json, write_report
-
-    make = write_json if out.suffix.lower() == ".json" else write_report
-    make(estimator, out, opened.tables, ids=opened.ids, **vars(given), **settings)
+    report_writer(out)(estimator, out, opened.tables, ids=opened.ids, **vars(given), **settings)
 
 
 def read_pictures(spec: str | None, id_column: str | None, opened: OpenedViews, header: bool | None = None) -> Any:
     """Return a folder of pictures, or the rows' paths; those are relative to the file that lists them."""
-    if spec is None or Path(spec).is_dir():
-        return spec
+    if spec is None:
+        return None
+    if is_folder(spec):
+        return expand_home(spec)
     from coterie.formats.specs import parse_spec
 
-    base = Path(parse_spec(spec).path).parent
+    base = expand_home(parse_spec(spec).path).parent
     return [base / str(path) for path in read_column(spec, id_column, opened, header)]
+
+
+def is_folder(spec: str | None) -> bool:
+    """Whether what was written for pictures is a folder."""
+    return spec is not None and expand_home(spec).is_dir()
 
 
 def parse_levels(value: str | None) -> list[int] | None:
@@ -218,10 +223,15 @@ def show(console: Console, found: dict[str, Any]) -> None:
     path = Path(found["files"]["report"])
     console.print(f"report: {cell(str(path))}", soft_wrap=True)
     if path.suffix.lower() != ".json":
-        console.print(f"open it: {cell(path.resolve().as_uri())}", soft_wrap=True)
+        console.print(f"open it: {cell(address_of(path))}", soft_wrap=True)
 
 
 def show_in_browser(path: Path, voice: Voice) -> None:
     """Open a page in the reader's browser, or say that there is none."""
-    if not webbrowser.open(path.resolve().as_uri()):
-        voice.note(f"No browser was found. Open {path.resolve().as_uri()} yourself.")
+    if not webbrowser.open(address_of(path)):
+        voice.note(f"No browser was found. Open {address_of(path)} yourself.")
+
+
+def address_of(page: Path) -> str:
+    """Return what a browser opens a page by."""
+    return expand_home(page).resolve().as_uri()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from coterie.method.selection import KSuggestion
 
-EVIDENCE = ("scores", "agreement", "stability", "separation", "shared", "gap", "consensus_gap")
+SHOWN = ("scores", "agreement", "stability", "separation", "shared", "gap", "islands")
+EVIDENCE = (*SHOWN, "consensus_gap")
 
 KMax = Annotated[
     int | None,
@@ -95,8 +96,8 @@ def show(console: Console, found: dict[str, Any], top: int) -> None:
 
     clear = "" if found["is_clear"] else "; the evidence is weak, and there may be no clusters"
     console.print(f"[bold]{found['best']} clusters[/bold] (strength {found['strength']:.2f}{clear})")
-    table = Table("k", "score", "agreement", "stability", "separation", "shared", "gap")
+    table = Table("k", "score", "agreement", "stability", "separation", "shared", "gap", "islands")
     for line in found["candidates"][:top]:
-        values = (line[name] for name in EVIDENCE[:6])
+        values = (line[name] for name in SHOWN)
         table.add_row(str(line["k"]), *("-" if value != value else f"{value:.3f}" for value in values))
     console.print(table)

@@ -219,14 +219,14 @@ def check_outputs(
 
     rows = [path for path in tables if path is not None]
     rest = [path for path in others if path is not None]
-    taken = {where.resolve(): "is read by this command" for where in map(file_of, inputs) if where is not None}
+    taken = {real_path(where): "is read by this command" for where in map(file_of, inputs) if where is not None}
     for path in (*rows, *rest):
         if str(path) == "-":
             raise ValueError(
                 "- cannot be written: results go to files, not to standard output. Name one, such as out.csv; --json "
                 "prints what was found."
             )
-        own = expand_home(path).resolve()
+        own = real_path(expand_home(path))
         for place in (own, *own.parents):
             if place in taken and (place == own or place.is_dir()):
                 inside = "" if place == own else f" lies in {place}, which"
@@ -242,6 +242,11 @@ def check_outputs(
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise ValueError(f"{path} cannot be written: {why}.") from error
+
+
+def real_path(path: Path) -> Path:
+    """Return where a path leads; one that leads back to itself as it is."""
+    return Path(os.path.realpath(path))
 
 
 def file_of(spec: str | Path | None) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +112,8 @@ def files_of(source: Paths) -> list[Path]:
     path = expand_home(source)
     if not exists(path):
         raise FormatError(f"There is no file {path}{nearby(path)}.")
+    if not path.is_dir() and not path.is_file():
+        raise FormatError(f"{path} is a device or a pipe, and rows are read several times. Write them to a file first.")
     if not path.is_dir() or is_zarr(path):
         return [path]
     found = [file for file in path.rglob("*") if file.is_file() or is_zarr(file)]
@@ -125,6 +128,8 @@ def files_of(source: Paths) -> list[Path]:
 
 def nearby(path: Path) -> str:
     """Return what there is instead of a file that is not there."""
+    if path.is_symlink():
+        return f": it is a link to {os.readlink(path)}, which leads nowhere"
     if not path.parent.is_dir():
         return f": there is no folder {path.parent}"
     import difflib

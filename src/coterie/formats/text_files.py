@@ -106,6 +106,8 @@ def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) 
         for name in names:
             field = fields[file.names.index(name)]
             if not is_number(field) and field.strip() not in MISSING:
+                if not is_utf8(content):
+                    return not_utf8(number, content)
                 column = f"column {name[:60]!r}" if file.has_names else f"column {name}"
                 return f"{column} holds {field[:60]!r} in line {number}, which is not a number. {remedy_for(field)}"
     return None

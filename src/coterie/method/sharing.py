@@ -23,7 +23,8 @@ from coterie.method.assignment import assign, best_centroids, fewer_runs
 from coterie.method.landmarks import means_of_groups
 from coterie.method.seeding import draw_starts
 from coterie.threads import in_order
-from coterie.views.preparation import Columns, Preparation, Project, Step, apply_steps, column_moments, spread
+from coterie.views.preparation import Preparation, column_moments, spread
+from coterie.views.steps import Columns, Project, Step, apply_steps
 
 # Wider views would make large eigenproblems; and each column of a view needs rows to be told from chance.
 MOST_SHARED_COLUMNS = 4000

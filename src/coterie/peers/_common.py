@@ -29,7 +29,8 @@ from coterie.views import (
     prepare,
 )
 from coterie.views.frames import for_sklearn
-from coterie.views.preparation import Columns, column_ends
+from coterie.views.preparation import column_ends
+from coterie.views.steps import Columns
 
 
 @dataclass(eq=False, repr=False)

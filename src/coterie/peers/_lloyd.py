@@ -12,7 +12,7 @@ from coterie.method.distances import LandmarkRows, squared_distances
 from coterie.method.graphs import TILE_ROWS
 from coterie.peers._common import unit_rows
 from coterie.threads import in_order
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 GROUPING_PASSES = 20
 

@@ -16,7 +16,7 @@ from coterie.method.spectra import top_eigenpairs
 from coterie.peers._common import unit_rows
 from coterie.peers._lloyd import lloyd
 from coterie.threads import in_order
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 CANDIDATES = 10  # rows that are drawn for every anchor
 ANCHOR_PASSES = 5

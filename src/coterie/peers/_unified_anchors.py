@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from coterie.arrays import squared_norms
 from coterie.kernels import cpu
 from coterie.method.spectra import inverse_roots
 from coterie.peers._alternation import Alternation, Round, alternate
@@ -16,7 +17,7 @@ from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._constraints import onto_simplex, polar
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
-from coterie.views.preparation import Table, squared_norms
+from coterie.views.steps import Table
 
 STARTS = ("first", "random")
 

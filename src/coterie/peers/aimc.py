@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.arrays import squared_norms
 from coterie.kernels import cpu
 from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, side_by_side
@@ -18,7 +19,7 @@ from coterie.peers._constraints import polar
 from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_real
-from coterie.views.preparation import Table, squared_norms
+from coterie.views.steps import Table
 
 ROWS = 4096  # that are compared with all centres at once
 SAMPLE_ROWS = 10_000  # that starts are tried on

@@ -18,7 +18,7 @@ from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import dense
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_real
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 LEAST_WEIGHT = 1e-6  # of an edge, beside the heaviest
 

@@ -15,7 +15,8 @@ from coterie.peers._ensemble import Member, agree, cut_member, draw_sizes
 from coterie.peers._transfer import AnchorGraph, join_to_anchors
 from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_choice
-from coterie.views.preparation import SCALINGS, Table
+from coterie.views.preparation import SCALINGS
+from coterie.views.steps import Table
 
 LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
 

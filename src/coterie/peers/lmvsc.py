@@ -16,7 +16,7 @@ from coterie.peers._docstrings import peer
 from coterie.peers._lloyd import lloyd
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.validation import check_choice, check_real
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 SCALINGS = ("minmax", "none", "block", "half", "standard", "auto")
 ANCHOR_PASSES = 100

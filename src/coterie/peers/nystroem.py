@@ -18,7 +18,7 @@ from coterie.method.spectra import inverse_roots
 from coterie.peers._common import Peer, fit_cut, unit_rows
 from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 # The approximation can give a row a degree below zero; it keeps this share of the mean.
 LEAST_DEGREE = 1e-6

@@ -12,7 +12,7 @@ from coterie.peers._common import Peer, cut
 from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_choice, check_real
-from coterie.views.preparation import Table, UnitRows
+from coterie.views.steps import Table, UnitRows
 
 AFFINITIES = ("auto", "cosine", "shifted")
 

@@ -19,7 +19,7 @@ from coterie.peers.lsc import LandmarkMap
 from coterie.rows.memory import MemoryRows
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views import Views
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 SAMPLE = 10  # rows that are drawn for every landmark
 LEAST_SAMPLE = 2000

@@ -16,7 +16,7 @@ from coterie.peers._constraints import onto_simplex, simplex_minimum
 from coterie.peers._docstrings import peer
 from coterie.peers._transfer import nearest_anchors
 from coterie.threads import count_threads, one_thread_per_block
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 ROWS = 2048  # that are projected at once
 FIRST_PULL = 1.0  # lambda; it doubles while there are too few pieces

@@ -18,6 +18,7 @@ from coterie.threads import in_order
 ROWS_PER_RUN = 32_768
 DENSE_ROWS_PER_RUN = 800
 MOST_RUNS = 16
+MOST_RUN_BYTES = 2 << 30  # of the partial sums together: those of many clusters, or of many landmarks, are large
 
 
 class MemoryRows:
@@ -104,16 +105,27 @@ def sum_runs(
             function(blocks[number], total)
         return total
 
-    rows_per_run = DENSE_ROWS_PER_RUN if dense else ROWS_PER_RUN
-    n_runs = int(np.clip(n_rows // rows_per_run, 1, min(MOST_RUNS, len(blocks))))
-    runs = np.array_split(np.arange(len(blocks)), n_runs)
+    n_runs = count_runs(n_rows, sum(part.nbytes for part in zeros()), dense=dense)
+    runs = np.array_split(np.arange(len(blocks)), min(n_runs, len(blocks)))
     jobs = list(product(functions, runs))
     totals = counted(in_order(sum_run, jobs, n_threads), len(jobs), n_rows)
     for _ in functions:
         result = next(totals)
-        for total in islice(totals, n_runs - 1):
+        for total in islice(totals, len(runs) - 1):
             add_in_place(result, total)
         yield result
+
+
+def count_runs(n_rows: int, n_bytes: int, *, dense: bool) -> int:
+    """Return the number of partial sums, each of some bytes, that a sum over rows is made of, where blocks suffice.
+
+    Examples
+    --------
+    >>> [count_runs(10**6, n_bytes, dense=True) for n_bytes in (10**6, 10**9, 10**10)]
+    [16, 2, 1]
+    """
+    wanted = n_rows // (DENSE_ROWS_PER_RUN if dense else ROWS_PER_RUN)
+    return int(np.clip(min(wanted, MOST_RUN_BYTES // max(n_bytes, 1)), 1, MOST_RUNS))
 
 
 def add_in_place(total: Any, part: Any) -> None:

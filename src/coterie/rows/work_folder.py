@@ -132,11 +132,12 @@ class WorkFolder:
         return f"{self.token}/{path.relative_to(self.path).as_posix()}"
 
     def _no_space(self, error: OSError, needed: int) -> str:
-        free = shutil.disk_usage(self.path).free
-        remedy = "Make room and call fit again with the same work_dir: what is finished is kept"
+        free = f"{in_bytes(shutil.disk_usage(self.path).free)} are free, and " if error.errno == errno.ENOSPC else ""
+        room = "Allow larger files (ulimit -f)" if error.errno == errno.EFBIG else "Make room"
+        remedy = f"{room} and call fit again with the same work_dir: what is finished is kept"
         if not self.resumable:
-            remedy = "Make room, or name a folder on a larger disk as work_dir"
-        return f"{error.strerror}: {in_bytes(free)} are free, and this step needs {in_bytes(needed)} more. {remedy}."
+            remedy = f"{room}, or name a folder on a larger disk as work_dir"
+        return f"{error.strerror}: {free}this step needs {in_bytes(needed)} more. {remedy}."
 
 
 def in_bytes(size: int) -> str:
@@ -304,17 +305,28 @@ def locked(home: Path) -> Iterator[None]:
         yield
 
 
+def warn_without_lock(home: Path, free: bool | None) -> None:
+    """Warn where nobody could tell whether another process uses the folder."""
+    if free is None and os.name != "nt":
+        warn_caller(
+            f"work_dir={str(home.parent)!r} is on a file system without locks: two fits at once would disturb each "
+            "other there. Give every fit a folder of its own."
+        )
+
+
 def lock_folder(home: Path) -> IO[Any] | None:
     """Return a locked file of the folder; None if the folder was removed meanwhile, by a process that has finished."""
     with suppress(FileNotFoundError):
         file = open(home / LOCK, "a")  # noqa: SIM115 (the caller closes it)
-        if not lock(file):
+        free = lock(file)
+        if free is False:
             file.close()
             raise ValueError(
                 f"work_dir={str(home.parent)!r} is in use by another process. Wait for it, or name another folder."
             )
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), os.stat(home / LOCK)):
+                warn_without_lock(home, free)
                 return file
         file.close()
     return None

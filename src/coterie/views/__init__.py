@@ -2,7 +2,7 @@
 
 ``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``columns``
 chooses columns, ``matching`` finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what
-cannot be clustered, and ``preparation`` makes distances meaningful.
+cannot be clustered, and ``preparation`` makes distances meaningful, by ``steps``.
 """
 
 from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
@@ -12,13 +12,12 @@ from coterie.views.preparation import (
     METRICS,
     SCALINGS,
     Preparation,
-    Step,
-    Table,
     column_moments,
     prepare,
     within_float_range,
 )
 from coterie.views.reading import as_views, match_views, view_rows
+from coterie.views.steps import Step, Table
 from coterie.views.views import RawRows, RowRange, View, ViewBlock, ViewRows, Views, absent_views
 
 __all__ = [

@@ -120,3 +120,19 @@ def plain(table: Any) -> Any:
         table = table.to_memory()
     wrapped = type(table).__module__.split(".")[0] in ("anndata", "h5py") and not sparse.issparse(table)
     return np.asarray(table) if wrapped else table
+
+
+def weight_column(key: str, view: str) -> str:
+    """Return the column of obs that has the weights of a view.
+
+    Examples
+    --------
+    >>> weight_column("coterie", "rna"), weight_column("coterie", "obsm/X_pca")
+    ('coterie_weight_rna', 'coterie_weight_obsm:X_pca')
+    """
+    return f"{key}_weight_{writable(view)}"
+
+
+def writable(view: str) -> str:
+    """Return a view's name as .h5ad can hold it, where a slash would begin a group."""
+    return view.replace("/", ":")

@@ -12,7 +12,7 @@ from scipy import sparse
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
 from coterie.views.matching import in_python
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 from coterie.views.views import View, Views
 
 
@@ -96,9 +96,20 @@ def check_any_view(present: Sequence[Any], rows: int | np.ndarray) -> None:
     if len(lost):
         first = rows + lost[0] if np.ndim(rows) == 0 else np.asarray(rows)[lost[0]]
         raise ValueError(
-            f"Every view is NaN throughout in row {first} and in {len(lost) - 1} more near it: there is nothing to "
-            "cluster them by. Leave them out."
+            f"Every view is NaN throughout in row {first}{and_more(len(lost) - 1)}: there is nothing to cluster "
+            "them by. Leave such rows out."
         )
+
+
+def and_more(count: int) -> str:
+    """Return how many rows there are besides the one that is named.
+
+    Examples
+    --------
+    >>> and_more(0), and_more(3)
+    ('', ' and 3 more near it')
+    """
+    return f" and {count} more near it" if count else ""
 
 
 def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
@@ -121,6 +132,6 @@ def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -
         numbers = rows + where if np.ndim(rows) == 0 else np.asarray(rows)[where]
         raise ValueError(
             f"Input contains NaN, infinity or values too large to square: view {name!r}, row {numbers[0]}"
-            f"{f' and {len(numbers) - 1} more near it' if len(numbers) > 1 else ''}. "
+            f"{and_more(len(numbers) - 1)}. "
             "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
         )

@@ -147,6 +147,11 @@ def holds_text(name: str, column: Any) -> bool:
 def refuse_text(label: str, names: Sequence[str], columns: Sequence[Any], first: str) -> None:
     """Raise the error for columns that are not numbers, of which one is the first."""
     at = list(names).index(first)
+    if getattr(dtype_of(columns[at]), "kind", None) == "c":
+        raise ValueError(
+            f"Complex data not supported: {label} holds {dtype_of(columns[at])} in column {first!r}. "
+            "Pass real and imaginary parts as columns."
+        )
     rest = [name for name, column in zip(names[at + 1 :], columns[at + 1 :], strict=True) if holds_text(name, column)]
     more = f" and {len(rest)} more" if rest else ""
     raise ValueError(

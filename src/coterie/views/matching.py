@@ -38,8 +38,9 @@ def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
     if names.count(str(id_column)) > 1:
         raise ValueError(f"{label} has two columns {str(id_column)!r}, which id_column names. Rename one of them.")
     ids = np.asarray(columns_of(table, names)[names.index(str(id_column))].to_numpy())  # (n,)
-    others = [name for name in names if name != str(id_column)]
-    return IdentifiedRows(table[others] if hasattr(table, "iloc") else table.select(others), checked_ids(label, ids))
+    others = [at for at, name in enumerate(names) if name != str(id_column)]  # names may be numbers
+    rest = table.iloc[:, others] if hasattr(table, "iloc") else table.select([names[at] for at in others])
+    return IdentifiedRows(rest, checked_ids(label, ids))
 
 
 def checked_ids(label: str, ids: np.ndarray) -> np.ndarray:

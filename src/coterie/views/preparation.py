@@ -1,7 +1,8 @@
 """A raw row of one view -> the row that distances are measured on.
 
-A preparation is a chain of steps, each a function of one row and a few vectors that were fitted to a sample. The same
-chain prepares the rows of the fit and new rows. What a view needs is decided from its values, never from labels.
+A preparation is a chain of steps (:mod:`coterie.views.steps`), each a function of one row and a few vectors that were
+fitted to a sample. The same chain prepares the rows of the fit and new rows. What a view needs is decided from its
+values, never from labels.
 """
 
 from __future__ import annotations
@@ -10,27 +11,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import (
-    array_namespace,
-    contiguous,
-    convert,
-    like,
-    power_of_two,
-    precision_of,
-    scaled,
-    squared_norms,
-    to_host,
-)
+from coterie.arrays import array_namespace, contiguous, convert, like, power_of_two, precision_of, scaled, to_host
 from coterie.kernels import kernels_of
 from coterie.validation import warn_caller
-
-# A NumPy array or a SciPy CSR array; SciPy has no types to say so.
-Table: TypeAlias = Any
+from coterie.views.steps import (
+    Clip,
+    Columns,
+    CommonTotal,
+    Densify,
+    Diffuse,
+    LogScale,
+    Project,
+    Sparsify,
+    Step,
+    Table,
+    UnitRows,
+    apply_steps,
+)
 
 SCALINGS = ("auto", "block", "half", "standard", "none")
 METRICS = ("auto", "euclidean", "cosine")
@@ -67,145 +69,10 @@ MOST_CENTRED_COLUMNS = 20_000
 
 # Columns with larger values, or with none above one over it, are rescaled before they are squared.
 SQUARED_SAFELY = 1e100
+LEAST_RANGE = 1e-305  # of a column: one over less is infinite, or nearly so
 
 # Larger numbers, and those smaller than one over it, are too near the ends of float32.
 FLOAT32_REACH = 1e30
-
-# -- the steps --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sparsify:
-    """A table of mostly zeros -> CSR."""
-
-    def __call__(self, rows: Table) -> Table:
-        return sparse.csr_array(to_host(rows))
-
-
-@dataclass(frozen=True)
-class Densify:
-    """CSR -> an array; for views that are not sparse enough for CSR to be faster."""
-
-    def __call__(self, rows: Table) -> Table:
-        return rows.toarray() if sparse.issparse(rows) else rows
-
-
-@dataclass(frozen=True)
-class CommonTotal:
-    """Every row is scaled to the same sum: the depth at which a sample was counted is no property of it."""
-
-    total: float
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        xp = array_namespace(rows)
-        # In float64: the sum of values that float32 can hold may overflow it.
-        sums = xp.sum(rows, axis=1, keepdims=True, dtype=xp.float64)  # (b, 1)
-        return rows * convert(self.total / xp.where(sums > 0, sums, self.total), precision_of(rows))
-
-
-@dataclass(frozen=True)
-class LogScale:
-    """sign(x) log(1 + |x| / unit)."""
-
-    unit: float
-
-    def __call__(self, rows: Table) -> Table:
-        if sparse.issparse(rows):
-            values = np.sign(rows.data) * np.log1p(np.abs(rows.data) / self.unit)
-            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        xp = array_namespace(rows)
-        return xp.sign(rows) * xp.log1p(xp.abs(rows) / like(self.unit, rows))
-
-
-@dataclass(frozen=True)
-class Clip:
-    """Values beyond the bounds become the bounds."""
-
-    low: np.ndarray  # (d,)
-    high: np.ndarray  # (d,)
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return array_namespace(rows).clip(rows, like(self.low, rows), like(self.high, rows))
-
-
-@dataclass(frozen=True)
-class Columns:
-    """(x - center) * scale, column by column; columns of scale 0 are ignored."""
-
-    center: np.ndarray | None  # (d,); None for sparse rows: distances do not change by centring
-    scale: np.ndarray | None  # (d,); None: all ones
-
-    def __call__(self, rows: Table) -> Table:
-        if sparse.issparse(rows):
-            if self.scale is None:
-                return rows
-            values = rows.data * self.scale.astype(rows.dtype)[rows.indices]
-            return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-        precision = np.dtype(precision_of(rows))
-        return self.level(rows, precision, precision)
-
-    def level(self, rows: np.ndarray, working: np.dtype, out: np.dtype, factor: float = 1.0) -> np.ndarray:
-        """Return an array's rows, computed in one precision and written in another, times ``factor``.
-
-        Values of common types are converted in the same pass over them.
-        """
-        center = np.zeros(rows.shape[1]) if self.center is None else self.center
-        scale = np.ones(rows.shape[1]) if self.scale is None else self.scale
-        return kernels_of(rows).level(rows, like(center, rows, working), like(factor * scale, rows, working), out)
-
-
-@dataclass(frozen=True)
-class UnitRows:
-    """Every row is scaled to length one: distances between such rows are cosine distances."""
-
-    def __call__(self, rows: Table) -> Table:
-        if sparse.issparse(rows):
-            peaks = np.asarray(abs(rows).max(axis=1).todense()).ravel()  # (b,)
-        else:
-            xp = array_namespace(rows)
-            peaks = xp.max(xp.abs(rows), axis=1)
-        rows = scale_rows(rows, peaks)  # or the squares of 1e30 and 1e-30 would leave the range of float32
-        return scale_rows(rows, squared_norms(rows) ** 0.5)
-
-
-def scale_rows(rows: Table, lengths: np.ndarray) -> Table:
-    """Return the rows divided by the given lengths; rows of length zero stay as they are."""
-    lengths = array_namespace(lengths).where(lengths > 0, lengths, 1)  # (b,)
-    if sparse.issparse(rows):
-        lengths = lengths.astype(rows.dtype)
-        values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
-        return sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
-    return rows / lengths[:, None]  # in the rows' own precision: lengths come from them
-
-
-@dataclass(frozen=True)
-class Project:
-    """Fewer columns: the directions in which the sample varies most."""
-
-    directions: np.ndarray  # (d, r), in the working precision
-
-    def __call__(self, rows: Table) -> np.ndarray:
-        return convert(rows, self.directions.dtype) @ like(self.directions, rows, self.directions.dtype)  # (b, r)
-
-
-@dataclass(frozen=True)
-class Diffuse:
-    """A node's links -> where short random walks from it end: nodes with similar neighbourhoods get similar rows."""
-
-    transition: sparse.csr_array  # (n, n) of the graph of the fit
-
-    def __call__(self, rows: Table) -> Table:
-        walk = sparse.csr_array(to_host(rows), dtype=np.float64)
-        sums = np.asarray(walk.sum(axis=1)).ravel()
-        walk = sparse.diags_array(1 / np.where(sums > 0, sums, 1)) @ walk  # (b, n)
-        ends = walk
-        for _ in range(3):
-            walk = walk @ self.transition
-            ends = ends + walk
-        return sparse.csr_array(ends).sqrt()
-
-
-Step: TypeAlias = Sparsify | Densify | CommonTotal | LogScale | Clip | Columns | UnitRows | Project | Diffuse
 
 
 @dataclass(frozen=True)
@@ -276,6 +143,8 @@ def prepare(
     has the same weight in the concatenation.
     """
     rows = thinned(sample)
+    ends = column_ends(rows)
+    check_ranges(name, *ends)
     if scaling == "auto":
         kind = kind_of(sample, rows)
         if kind == "words":
@@ -287,7 +156,7 @@ def prepare(
     else:
         kind = "raw" if scaling == "none" else "given"
         steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine", name=name)
-    warn_of_lost_columns(name, rows, steps)
+    warn_of_lost_columns(name, rows, steps, *ends)
     steps = [Project(step.directions.astype(dtype)) if isinstance(step, Project) else step for step in steps]
     plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
     if scaling == "none":
@@ -346,9 +215,24 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
     return bool(np.sum((mean / unit) ** 2) > FAR_FROM_ZERO**2 * np.sum((std / unit) ** 2) > 0)
 
 
-def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step]) -> None:
+def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
+    """Refuse columns, from low to high, that cannot be scaled, as underflow leaves them; warn if others can."""
+    ranges = high / 2 - low / 2  # (d,)
+    lost = (ranges > 0) & (ranges < LEAST_RANGE)  # (d,)
+    if not lost.any():
+        return
+    found = (
+        f"View {name!r}: in {lost.sum()} columns (the first is column {int(lost.argmax())}) values differ by less than "
+        f"{LEAST_RANGE}, which cannot be scaled"
+    )
+    if (lost | (ranges == 0)).all():
+        raise ValueError(f"{found}. Multiply the view by a constant before it is stored.")
+    warn_caller(f"{found}, and count as constant. Multiply them by a constant before they are stored.")
+
+
+def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.ndarray, high: np.ndarray) -> None:
     """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
-    kind, (low, high) = str(precision_of(rows)), column_ends(rows)  # (d,), (d,)
+    kind = str(precision_of(rows))
     peak = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
         differs = high - low > NOISE.get(kind, 0.0) * peak
@@ -491,8 +375,8 @@ class ColumnMoments:
     rounding: float  # relative error of the values as they came
 
     def varies(self) -> np.ndarray:
-        """Which columns vary by more than rounding."""
-        return self.std > self.rounding * self.peak  # (d,)
+        """Which columns vary by more than rounding, and enough to be scaled."""
+        return self.std > np.maximum(self.rounding * self.peak, LEAST_RANGE)  # (d,)
 
 
 def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
@@ -581,10 +465,3 @@ def thinned(sample: Table) -> Table:
     per_row = sample.nnz / max(sample.shape[0], 1) if sparse.issparse(sample) else sample.shape[1]
     step = int(np.ceil(sample.shape[0] * per_row / FITTED_NUMBERS))
     return sample if step <= 1 else sample[::step]
-
-
-def apply_steps(steps: Sequence[Step], rows: Table) -> Table:
-    """Return the rows after some steps."""
-    for step in steps:
-        rows = step(rows)
-    return rows

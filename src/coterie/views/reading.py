@@ -21,7 +21,7 @@ from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudat
 from coterie.views.columns import named_groups, split_columns, without_others
 from coterie.views.frames import frame_values, is_frame
 from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_file_table, take_ids
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 from coterie.views.views import View, ViewRows, Views, nan_rows
 
 # What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
@@ -335,17 +335,19 @@ def _as_table(label: str, table: Any) -> Table:
         if (tensor := as_device_tensor(table)) is not None:
             check_real_numbers(label, tensor)
             return tensor
-        if isinstance(table, np.ma.MaskedArray):
-            table = np.ma.filled(table.astype(np.float64), np.nan)
+        if isinstance(table, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in table):
+            table = np.ma.array(table)  # of which np.asarray would forget what is masked
         data = as_array(label, table)
     check_real_numbers(label, data)
     kind = data.dtype.kind
-    if kind in "biuf":
-        return data
     if kind in "mM":
         raise ValueError(f"{label} holds dates or times ({data.dtype}). Turn them into numbers whose unit you choose.")
     if data.dtype.names:
         raise ValueError(f"{label} holds records ({', '.join(data.dtype.names)}). Pass a frame of them (pd.DataFrame).")
+    if isinstance(table, np.ma.MaskedArray):
+        return np.ma.filled(table.astype(np.float64), np.nan)
+    if kind in "biuf":
+        return data
     if sparse.issparse(data):
         raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from coterie.arrays import array_namespace, is_float, take_or_zero, to_host
 from coterie.rows.partitions import DaskTable, fetch_rows
 from coterie.rows.torch import upload_dense
-from coterie.views.preparation import Table
+from coterie.views.steps import Table
 
 
 @dataclass(frozen=True)
