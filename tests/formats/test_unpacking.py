@@ -20,6 +20,17 @@ def npy_header(shape, dtype="<f8"):
     return file.getvalue()
 
 
+def test_headers_that_claim_to_be_longer_than_the_file(tmp_path):
+    """NumPy takes memory for all of a header before it reads it: four gigabytes for one changed byte."""
+    rows = npy_header((3, 2)) + bytes(48)
+    version_2 = b"\x93NUMPY\x02\x00" + b"\xff\xff\xff\xff" + rows[10:]
+    (tmp_path / "x.npy").write_bytes(version_2)
+    refused(tmp_path / "x.npy", "its header claims to have 4,294,967,295 bytes")
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("a.npy", version_2)
+    refused(tmp_path / "x.npz", "its header claims to have 4,294,967,295 bytes")
+
+
 def test_headers_that_ask_for_more_than_there_is(tmp_path):
     (tmp_path / "x.npy").write_bytes(npy_header((10**12, 10**6)) + bytes(800))
     refused(tmp_path / "x.npy", "its header asks for 8,000,000,000,000,000,128 bytes")

@@ -45,6 +45,7 @@ class NpyHeader:
 def read_npy_header(file: BinaryIO, size: int, where: str) -> NpyHeader:
     """Return the header of an array of ``size`` bytes; refuse one that asks for more or fewer values than there are."""
     version = np.lib.format.read_magic(file)
+    check_header_length(file, version, size, where)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     header = NpyHeader(shape, fortran, dtype, file.tell())
@@ -56,6 +57,18 @@ def read_npy_header(file: BinaryIO, size: int, where: str) -> NpyHeader:
             f"but there are {size:,}. Write it again."
         )
     return header
+
+
+def check_header_length(file: BinaryIO, version: tuple[int, int], size: int, where: str) -> None:
+    """Refuse a header that claims to be longer than the file: NumPy would take memory for it first."""
+    at, width = file.tell(), 2 if version == (1, 0) else 4
+    length = int.from_bytes(file.read(width), "little")
+    file.seek(at)
+    if length > size:
+        raise FormatError(
+            f"{where} is truncated or damaged: its header claims to have {length:,} bytes, but there are {size:,}. "
+            "Write it again."
+        )
 
 
 @dataclass(frozen=True)
