@@ -39,10 +39,10 @@ ALL_UP_TO, MORE_VALUES = 200, 10
 # reduction.
 ITERATE_FROM = 250
 VECTORS_PER_PAIR = 20
-# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, and again after STEPS_GROWTH times as many.
+# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, and again from time to time.
 # After MOST_STEPS, or one for every STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more search
 # for what it missed: they show a missing eigenvalue that exceeds the last one that is wanted by .02.
-STEPS_PER_PAIR, STEPS_GROWTH, MOST_STEPS, STEP_SIZE = 2.5, 1.25, 300, 3.3
+STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 1.5, 300, 3.3
 PROBE_STEPS = 25
 # Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
 REDUCE_UP_TO = 1000
@@ -111,8 +111,8 @@ def joined_spectrum(total: np.ndarray, start: np.ndarray | None, solve: Callable
     own = cpu.joined_landmarks(total)  # (o,)
     n_landmarks = triangle_side(len(total))
     if len(own) in (0, n_landmarks):
-        return solve(cpu.finish_gram(total), start=start)
-    found = solve(cpu.finish_gram(total, own), start=None if start is None else start[own])
+        return solve(total, start=start)
+    found = solve(cpu.select_landmarks(total, own), start=None if start is None else start[own])
     return spread(found, own, n_landmarks)
 
 
@@ -131,10 +131,11 @@ def graph_spectrum(
     rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
     ``drop_first`` the constant vector is left out. ``start`` is that of a spectrum near this one. ``precision`` is that
     of the iteration, and ``goal`` the one that it ends at: vectors need not be more precise than the weights they
-    multiply.
+    multiply. Of an array of one dimension, ``gram`` is the lower triangle.
     """
     xp, kernels = array_namespace(gram), kernels_of(gram)
-    degrees = xp.sum(gram, axis=-1)  # (p,)
+    gram = kernels.symmetric(gram)
+    degrees = kernels.degrees(gram)  # (p,)
     must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
     constant = None
@@ -142,14 +143,15 @@ def graph_spectrum(
         # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first that
         # found: in a graph of several components the largest eigenvalue is multiple, and any vector could come first.
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
-    if gram.shape[-1] < ITERATE_FROM:
+    p = degrees.shape[-1]
+    if p < ITERATE_FROM:
         precision = "float64"  # all of it takes no time
-    laplacian = kernels.normalised_gram(gram, roots, constant, precision)  # (p, p)
-    found = top_eigenpairs(laplacian, min(n_components + 1, gram.shape[-1]), start, goal)
+    laplacian = kernels.normalised_gram(gram, roots, constant, precision)
+    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used], NO_STRUCTURE[precision])  # (m,)
-    basis = xp.zeros((*gram.shape[:-1], n_components), dtype=gram.dtype, device=gram.device)
+    basis = xp.zeros((*degrees.shape, n_components), dtype=gram.dtype, device=gram.device)
     basis[..., :used] = vectors[..., :used] * roots[..., None] * lengths[..., None, :]
     must_be_finite("spectra", basis)
     total = xp.sum(degrees, axis=-1)  # the number of rows
@@ -271,18 +273,20 @@ def top_eigenpairs(
 ) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do.
+    The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do. Of an array of one dimension,
+    ``matrix`` is the lower triangle.
     """
-    size, kernels = matrix.shape[-1], kernels_of(matrix)
+    kernels = kernels_of(matrix)
+    size = kernels.side(matrix)
     iterate = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
     if iterate:
         found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
         if found is None and (kernels.BATCHED or size > REDUCE_UP_TO):
             tolerance = RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
-            found = filtered_subspace(matrix, count, start, tolerance)
+            found = filtered_subspace(kernels.whole(matrix), count, start, tolerance)
         if found is not None:
             return found
-    values, vectors = kernels.largest_eigenpairs(matrix, count)
+    values, vectors = kernels.largest_eigenpairs(kernels.whole(matrix), count)
     # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
     block = vectors if iterate and size <= REDUCE_UP_TO and not kernels.BATCHED else None
     return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
@@ -294,21 +298,19 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
     components.
     """
-    size, kernels = len(matrix), kernels_of(matrix)
+    matrix = cpu.symmetric(matrix)
+    size = cpu.side(matrix)
     most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[matrix.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=matrix.dtype)
-    basis[0] = random_direction(len(matrix), matrix.dtype)
+    basis[0] = random_direction(size, matrix.dtype)
     diagonal, beside = np.zeros((2, most))
     while done < most:
-        before, done = done, min(int(max(STEPS_PER_PAIR * count, STEPS_GROWTH * done)), most)
-        if kernels.extend_krylov(matrix, basis, diagonal, beside, before, done) <= done:
+        first_look = int(STEPS_PER_PAIR * count)
+        done = cpu.search_krylov(matrix, basis, diagonal, beside, done, first_look, count, tolerance)
+        if not done:
             return None
         step, left = (diagonal[:done], beside[: done - 1]), float(beside[done - 1])
         values = cpu.tridiagonal_values(*step, count)  # (m,) ascending
-        if (
-            ritz_residual(cpu.tridiagonal_vectors(*step, values[:1]), left) > tolerance
-        ):  # most often the last to converge
-            continue
         turn = cpu.tridiagonal_vectors(*step, values)  # (steps, m)
         if ritz_residual(turn, left) <= tolerance:
             vectors = basis[:done].T @ turn[:, ::-1].astype(matrix.dtype)  # (p, m)
@@ -330,16 +332,16 @@ def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:
 
     By some more steps of Lanczos' method: a Krylov basis that begins with the given vectors stays orthogonal to them.
     """
-    count = vectors.shape[1]
-    first, last = count, min(count + PROBE_STEPS, len(matrix) - 1)
-    basis = np.empty((last + 1, len(matrix)), dtype=matrix.dtype)
+    size, count = vectors.shape
+    first, last = count, min(count + PROBE_STEPS, size - 1)
+    basis = np.empty((last + 1, size), dtype=matrix.dtype)
     basis[:count] = vectors.T
-    start = random_direction(len(matrix), matrix.dtype, seed=1).copy()
+    start = random_direction(size, matrix.dtype, seed=1).copy()
     for _ in range(2):  # once would leave rounding errors
         start -= vectors @ (vectors.T @ start)
     basis[count] = start / np.linalg.norm(start)
     diagonal, beside = np.zeros((2, last))
-    stop = min(kernels_of(matrix).extend_krylov(matrix, basis, diagonal, beside, first, last), last)
+    stop = min(cpu.extend_krylov(matrix, basis, diagonal, beside, first, last), last)
     return float(cpu.tridiagonal_values(diagonal[first:stop], beside[first : stop - 1], 1)[0])
 
 
