@@ -72,10 +72,17 @@ def divisor(pivot):
 
 
 @compiled()
-def end_of_vector(diagonal, beside, value):
-    """Return the size of the last number in the vector, of length one, of a tridiagonal matrix's eigenvalue.
+def write_vectors(diagonal, beside, values, vectors):
+    """Write such a matrix's vectors, of length one, of some eigenvalues to the rows of ``vectors``."""
+    for s in range(values.shape[0]):
+        write_vector(diagonal, beside, values[s], vectors[s])
 
-    The vector is found from its largest number on towards both ends, by the pivots from either end: errors do not grow.
+
+@compiled()
+def write_vector(diagonal, beside, value, vector):
+    """Write the vector of an eigenvalue, which must be known to the last bits.
+
+    It is found from its largest number on towards both ends, by the pivots from either end: errors do not grow.
     """
     n = diagonal.shape[0]
     down, up = np.empty(n), np.empty(n)
@@ -85,15 +92,14 @@ def end_of_vector(diagonal, beside, value):
         down[i] = divisor(diagonal[i] - value - beside[i - 1] ** 2 / down[i - 1])
         up[j] = divisor(diagonal[j] - value - beside[j] ** 2 / up[j + 1])
     largest = np.abs(down + up - (diagonal - value)).argmin()
-    entry, square = 1.0, 1.0
+    vector[largest] = square = 1.0
     for i in range(largest - 1, -1, -1):
-        entry *= -beside[i] / down[i]
-        square += entry * entry
-    entry = 1.0
+        vector[i] = -beside[i] / down[i] * vector[i + 1]
+        square += vector[i] * vector[i]
     for i in range(largest + 1, n):
-        entry *= -beside[i - 1] / up[i]
-        square += entry * entry
-    return abs(entry) / np.sqrt(square)
+        vector[i] = -beside[i - 1] / up[i] * vector[i - 1]
+        square += vector[i] * vector[i]
+    vector /= np.sqrt(square)
 
 
 @compiled(fastmath=FASTMATH)
@@ -171,8 +177,9 @@ def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, to
             return 0
         own, next_to = diagonal[:done], beside[: done - 1]
         bound = np.abs(own).max() + 2 * next_to.max()
-        value = nth_value(own, next_to**2, done - count, -bound, bound)
-        if beside[done - 1] * end_of_vector(own, next_to, value) <= tolerance:
+        vector = np.empty(done)
+        write_vector(own, next_to, nth_value(own, next_to**2, done - count, -bound, bound), vector)
+        if beside[done - 1] * abs(vector[-1]) <= tolerance:
             break
     return done
 
