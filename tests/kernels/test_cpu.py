@@ -197,11 +197,40 @@ def test_a_krylov_basis_is_orthonormal_and_ends_where_it_is_invariant(rng):
     basis, (diagonal, beside) = np.zeros((31, 50)), np.zeros((2, 30))
     basis[0] = rng.standard_normal(50)
     basis[0] /= np.linalg.norm(basis[0])
-    rows = kernels.extend_krylov(matrix, basis, diagonal, beside, 0, 30)
+    rows = kernels.extend_krylov(kernels.symmetric(matrix), basis, diagonal, beside, 0, 30)
     assert rows == 7  # six values and zero
     np.testing.assert_allclose(basis[:rows] @ basis[:rows].T, np.eye(rows), atol=1e-12)
     inner = np.diag(diagonal[:rows]) + np.diag(beside[: rows - 1], 1) + np.diag(beside[: rows - 1], -1)
     np.testing.assert_allclose(np.linalg.eigvalsh(inner)[1:], np.linspace(0.5, 1, 6), atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 3, 4, 5, 37, 40])
+def test_a_symmetric_matrix_is_worked_on_as_a_triangle(rng, p):
+    matrix = rng.random((p, p))
+    matrix += matrix.T
+    triangle = kernels.symmetric(matrix)
+    np.testing.assert_array_equal(kernels.whole(triangle), matrix)
+    np.testing.assert_allclose(kernels.degrees(triangle), matrix.sum(axis=1))
+    own = np.flatnonzero(rng.random(p) < 0.5)
+    np.testing.assert_array_equal(kernels.whole(kernels.select_landmarks(triangle, own)), matrix[np.ix_(own, own)])
+    vector, image = rng.standard_normal(p), np.empty(p)
+    kernels.compiled_loops().multiply(triangle, vector, image)
+    np.testing.assert_allclose(image, matrix @ vector, atol=1e-12)
+
+
+def test_steps_of_lanczos_method_end_where_the_pairs_that_are_sought_have_converged(rng):
+    turn = np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    triangle = kernels.symmetric((turn * np.linspace(0, 1, 300) ** 4) @ turn.T)
+    basis, (diagonal, beside) = np.zeros((201, 300)), np.zeros((2, 200))
+    basis[0] = rng.standard_normal(300)
+    basis[0] /= np.linalg.norm(basis[0])
+    steps = kernels.search_krylov(triangle, basis, diagonal, beside, 0, 9, 6, 1e-6)
+    assert 9 < steps < 200
+    values = kernels.tridiagonal_values(diagonal[:steps], beside[: steps - 1], 6)
+    vectors = basis[:steps].T @ kernels.tridiagonal_vectors(diagonal[:steps], beside[: steps - 1], values)
+    left = np.linalg.norm(kernels.whole(triangle) @ vectors - vectors * values, axis=0)  # (6,)
+    assert left[0] <= 1e-6  # of the least, which is the last to converge
+    assert left.max() == left[0]
 
 
 def test_weights_of_zero_add_nothing_to_a_gram(rng):

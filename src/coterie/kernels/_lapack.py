@@ -16,6 +16,10 @@ import numpy as np
 PREFIXES = {"f": "s", "d": "d"}  # of a routine's name, by precision
 BLOCK = 64  # columns that are reduced at once: the room that LAPACK asks for is no more
 
+# Vectors of eigenvalues that are this far apart are found one by one, and are orthogonal; the matrix is of the order
+# of 1. LAPACK, which makes them orthogonal, takes several times as long.
+APART = 1e-4
+
 
 def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, ascending, and their vectors; fewer where LAPACK fails.
@@ -73,14 +77,33 @@ def tridiagonal_values(diagonal: np.ndarray, beside: np.ndarray, count: int) -> 
 
 
 def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the vectors of some eigenvalues of a symmetric tridiagonal matrix of float64; none where LAPACK fails."""
+    """Return the vectors of some eigenvalues of a symmetric tridiagonal matrix of float64; none where LAPACK fails.
+
+    The matrix is of the order of 1, and the eigenvalues ascend.
+    """
+    from coterie.kernels._numba_spectra import write_vectors
+
+    vectors = np.empty((len(values), len(diagonal)))
+    write_vectors(diagonal, beside, values, vectors)
+    starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > APART)  # of runs of values that are near to each other
+    for start, stop in zip(starts, [*starts[1:], len(values)], strict=True):
+        if stop - start > 1:
+            near = orthogonal_vectors(diagonal, beside, values[start:stop])
+            if not len(near):
+                return np.empty((len(diagonal), 0))
+            vectors[start:stop] = near
+    return vectors.T  # (n, m)
+
+
+def orthogonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the same as rows, by LAPACK: those of values that are near to each other are orthogonal, too."""
     n, count = len(diagonal), len(values)
     vectors, failures = np.empty((count, n)), np.empty(count, np.intc)
     one_block, ends = np.ones(n, np.intc), np.full(n, n, np.intc)
     room, integers = np.empty(5 * n), np.empty(n, np.intc)
     given = (n, diagonal, beside, count, values, one_block, ends)
     failed = run("d", "stein", *given, vectors, n, room, integers, failures)
-    return vectors[: 0 if failed else count].T  # (n, m)
+    return vectors[: 0 if failed else count]  # (m, n)
 
 
 def largest_size(diagonal: np.ndarray, beside: np.ndarray) -> float:

@@ -25,7 +25,15 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
     nearest_start,
     other_votes,
 )
-from coterie.kernels._numba_spectra import extend_krylov, largest_values  # noqa: F401
+from coterie.kernels._numba_spectra import (  # noqa: F401
+    add_row_sums,
+    extend_krylov,
+    find_pieces,
+    largest_values,
+    multiply,
+    normalise,
+    search_krylov,
+)
 from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within
 
 
@@ -340,25 +348,31 @@ def gram(indices, weights, total):
 
 
 @compiled()
-def fill_symmetric(triangle, own, whole):
-    """Write the rows and columns ``own`` of a lower triangle to both halves of a matrix, in squares for the cache."""
-    for top in range(0, len(own), SQUARE):
+def fill_symmetric(triangle, whole):
+    """Write a lower triangle to both halves of a matrix, in squares for the cache."""
+    for top in range(0, len(whole), SQUARE):
         for left in range(0, top + 1, SQUARE):
-            for i in range(top, min(top + SQUARE, len(own))):
-                start = own[i] * (own[i] + 1) // 2
+            for i in range(top, min(top + SQUARE, len(whole))):
+                start = i * (i + 1) // 2
                 for j in range(left, min(left + SQUARE, i + 1)):
-                    whole[i, j] = whole[j, i] = triangle[start + own[j]]
+                    whole[i, j] = whole[j, i] = triangle[start + j]
 
 
 @compiled()
-def normalised_gram(gram, roots, constant, found):
-    """Write D^(-1/2) G D^(-1/2) - c c^T, given the roots of 1 / D and a vector c, to ``found``: in one pass.
+def fill_triangle(whole, triangle):
+    """Write a symmetric matrix's lower triangle, row by row."""
+    for i in range(len(whole)):
+        start = i * (i + 1) // 2
+        triangle[start : start + i + 1] = whole[i, : i + 1]
 
-    Nothing is reordered: the product of two roots alone could be beyond the largest float.
-    """
-    for i in range(gram.shape[0]):
-        for j in range(gram.shape[1]):
-            found[i, j] = gram[i, j] * roots[i] * roots[j] - constant[i] * constant[j]
+
+@compiled()
+def select_landmarks(triangle, own, found):
+    """Write the rows and columns ``own`` of a lower triangle to a smaller one."""
+    for i in range(len(own)):
+        start, first = i * (i + 1) // 2, own[i] * (own[i] + 1) // 2
+        for j in range(i + 1):
+            found[start + j] = triangle[first + own[j]]
 
 
 @compiled(fastmath=FASTMATH)

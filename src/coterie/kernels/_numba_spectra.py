@@ -1,4 +1,7 @@
-"""The CPU's work on small symmetric matrices, in numba: some eigenvalues, and steps of Lanczos' method."""
+"""The CPU's work on small symmetric matrices, in numba: some eigenvalues, and Lanczos' method.
+
+Those of graphs are lower triangles, row by row: half as much to read, which is what a product with a vector waits for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import numpy as np
 from coterie.kernels._compiling import FASTMATH, compiled
 
 INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
+STEPS_GROWTH = 1.15  # steps of Lanczos' method at two looks that follow each other
+LOOK_HALVINGS = 36  # a look needs no eigenvalue to the last bit
 
 # An interval of numbers around 1 is halved this often until it holds no number between its ends.
 HALVINGS = 53
@@ -43,22 +48,201 @@ def largest_values(diagonal, squares, low, high, values):
         values[s] = (lower[s] + upper[s]) / 2
 
 
+@compiled()
+def nth_value(diagonal, squares, rank, low, high):
+    """Return one eigenvalue of such a matrix, nearly: ``rank`` are below it."""
+    for _ in range(LOOK_HALVINGS):
+        middle = (low + high) / 2
+        pivot, below = diagonal[0] - middle, 0
+        below += pivot < 0
+        for i in range(1, diagonal.shape[0]):
+            pivot = diagonal[i] - middle - squares[i - 1] / divisor(pivot)
+            below += pivot < 0
+        if below > rank:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+@compiled()
+def divisor(pivot):
+    """Return a pivot, or the least one that can be divided by."""
+    return pivot if abs(pivot) > SMALLEST else -SMALLEST
+
+
+@compiled()
+def write_vectors(diagonal, beside, values, vectors):
+    """Write such a matrix's vectors, of length one, of some eigenvalues to the rows of ``vectors``."""
+    for s in range(values.shape[0]):
+        write_vector(diagonal, beside, values[s], vectors[s])
+
+
+@compiled()
+def write_vector(diagonal, beside, value, vector):
+    """Write the vector of an eigenvalue, which must be known to the last bits.
+
+    It is found from its largest number on towards both ends, by the pivots from either end: errors do not grow.
+    """
+    n = diagonal.shape[0]
+    down, up = np.empty(n), np.empty(n)
+    down[0], up[n - 1] = divisor(diagonal[0] - value), divisor(diagonal[n - 1] - value)
+    for i in range(1, n):
+        j = n - 1 - i
+        down[i] = divisor(diagonal[i] - value - beside[i - 1] ** 2 / down[i - 1])
+        up[j] = divisor(diagonal[j] - value - beside[j] ** 2 / up[j + 1])
+    largest = np.abs(down + up - (diagonal - value)).argmin()
+    vector[largest] = square = 1.0
+    for i in range(largest - 1, -1, -1):
+        vector[i] = -beside[i] / down[i] * vector[i + 1]
+        square += vector[i] * vector[i]
+    for i in range(largest + 1, n):
+        vector[i] = -beside[i - 1] / up[i] * vector[i - 1]
+        square += vector[i] * vector[i]
+    vector /= np.sqrt(square)
+
+
 @compiled(fastmath=FASTMATH)
-def extend_krylov(matrix, basis, diagonal, beside, first, last):
-    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
+def add_row_sums(triangle, sums):
+    """Add up the rows of a symmetric matrix."""
+    for i in range(sums.shape[0]):
+        row, total = triangle[i * (i + 1) // 2 :], 0.0
+        for j in range(i):
+            total += row[j]
+            sums[j] += row[j]
+        sums[i] += total + row[i]
+
+
+@compiled()
+def find_pieces(triangle, pieces):
+    """Write the number of each landmark's piece of a graph to ``pieces``, from 0 on, and return how many there are.
+
+    Landmarks that no row is joined to, whose diagonal is zero, are added to the first. Later landmarks come first:
+    where a graph is dense, these alone join all.
+    """
+    p = pieces.shape[0]
+    above, n_pieces = np.arange(p), 0  # above[i]: another landmark of the same piece, itself at the root
+    for i in range(p):
+        n_pieces += triangle[i * (i + 3) // 2] > 0
+    for i in range(p - 1, -1, -1):
+        row, own = triangle[i * (i + 1) // 2 :], root_of(above, i)
+        for j in range(i):
+            if row[j] > 0 and above[j] != own:
+                other = root_of(above, j)
+                n_pieces -= own != other
+                above[max(own, other)] = own = min(own, other)
+                above[j] = own
+        if n_pieces <= 1:
+            pieces[:] = 0
+            return n_pieces
+    number = 0
+    for i in range(p):
+        joined = triangle[i * (i + 3) // 2] > 0
+        pieces[i] = 0 if not joined else number if above[i] == i else pieces[root_of(above, i)]
+        number += joined and above[i] == i
+    return n_pieces
+
+
+@compiled()
+def root_of(above, i):
+    """Return the first landmark of a piece, and shorten the way to it."""
+    while above[i] != i:
+        above[i] = above[above[i]]
+        i = above[i]
+    return i
+
+
+@compiled()
+def normalise(triangle, roots, constant, pieces, found):
+    """Write D^(-1/2) G D^(-1/2) - c c^T within each piece, given the roots of 1 / D and a vector c, to ``found``.
+
+    Nothing is reordered: the product of two roots alone could be beyond the largest float.
+    """
+    for i in range(roots.shape[0]):
+        start = i * (i + 1) // 2
+        for j in range(i + 1):
+            within = constant[i] * constant[j] if pieces[i] == pieces[j] else 0.0
+            found[start + j] = triangle[start + j] * roots[i] * roots[j] - within
+
+
+@compiled(fastmath=FASTMATH)
+def multiply(triangle, vector, image):
+    """Write the product of a symmetric matrix with a vector to ``image``: four rows at once, each read once."""
+    n = vector.shape[0]
+    image[:] = 0
+    for i in range(0, n - 3, 4):
+        starts = i * (i + 1) // 2, (i + 1) * (i + 2) // 2, (i + 2) * (i + 3) // 2, (i + 3) * (i + 4) // 2
+        row_1, row_2 = triangle[starts[0] : starts[0] + i], triangle[starts[1] : starts[1] + i]
+        row_3, row_4 = triangle[starts[2] : starts[2] + i], triangle[starts[3] : starts[3] + i]
+        own_1, own_2, own_3, own_4 = vector[i], vector[i + 1], vector[i + 2], vector[i + 3]
+        sum_1 = sum_2 = sum_3 = sum_4 = own_1 * 0
+        for j in range(i):
+            value = vector[j]
+            sum_1 += row_1[j] * value
+            sum_2 += row_2[j] * value
+            sum_3 += row_3[j] * value
+            sum_4 += row_4[j] * value
+            image[j] += row_1[j] * own_1 + row_2[j] * own_2 + row_3[j] * own_3 + row_4[j] * own_4
+        image[i] += sum_1
+        image[i + 1] += sum_2
+        image[i + 2] += sum_3
+        image[i + 3] += sum_4
+        for below in range(1, 4):
+            for j in range(i, i + below):
+                value = triangle[starts[below] + j]
+                image[i + below] += value * vector[j]
+                image[j] += value * vector[i + below]
+    for i in range(n // 4 * 4, n):
+        row, own = triangle[i * (i + 1) // 2 :], vector[i]
+        total = own * 0
+        for j in range(i):
+            total += row[j] * vector[j]
+            image[j] += row[j] * own
+        image[i] += total
+    for i in range(n):
+        image[i] += triangle[i * (i + 3) // 2] * vector[i]
+
+
+@compiled()
+def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, tolerance):
+    """Take steps of Lanczos' method, after those that are ``done``, until the largest eigenpairs seem to be there.
+
+    The least of them is most often the last to converge. Where the norm of M v - lambda v is within ``tolerance`` for
+    it, or where there is no more room, the number of steps is returned; 0 where the space is invariant.
+    """
+    most = diagonal.shape[0]
+    while done < most:
+        before, done = done, min(max(first_look, int(done * STEPS_GROWTH) + 1), most)
+        if extend_krylov(triangle, basis, diagonal, beside, before, done) <= done:
+            return 0
+        own, next_to = diagonal[:done], beside[: done - 1]
+        bound = np.abs(own).max() + 2 * next_to.max()
+        vector = np.empty(done)
+        write_vector(own, next_to, nth_value(own, next_to**2, done - count, -bound, bound), vector)
+        if beside[done - 1] * abs(vector[-1]) <= tolerance:
+            break
+    return done
+
+
+@compiled(fastmath=FASTMATH)
+def extend_krylov(triangle, basis, diagonal, beside, first, stop):
+    """Add rows ``first + 1`` to ``stop`` to an orthonormal Krylov basis, and return how many rows it then has.
 
     M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What the
-    terms of q_j leave is made orthogonal to all rows: rounding errors would grow. Rows end early where the space is
+    first two terms leave is made orthogonal to all rows: rounding errors would grow. Rows end early where the space is
     invariant.
     """
-    for j in range(first, last):
-        image = np.dot(matrix, basis[j])
+    image = np.empty(basis.shape[1], dtype=basis.dtype)
+    for j in range(first, stop):
+        multiply(triangle, basis[j], image)
         overlap = image[0] * 0
         for c in range(image.shape[0]):
             overlap += basis[j, c] * image[c]
         diagonal[j] = overlap
+        last = max(j - 1, 0)
+        along = image[0] * 0 + (beside[last] if j else 0.0)
         for c in range(image.shape[0]):
-            image[c] -= overlap * basis[j, c]
+            image[c] -= overlap * basis[j, c] + along * basis[last, c]
         before = basis[: j + 1]
         image -= np.dot(np.dot(before, image), before)
         square = 0.0
@@ -69,4 +253,4 @@ def extend_krylov(matrix, basis, diagonal, beside, first, last):
             return j + 1
         for c in range(image.shape[0]):
             basis[j + 1, c] = image[c] / beside[j]
-    return last + 1
+    return stop + 1

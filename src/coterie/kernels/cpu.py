@@ -142,18 +142,82 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
 
 
-def normalised_gram(gram: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
-    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
-    found = np.empty(gram.shape, dtype=precision)
-    compiled_loops().normalised_gram(gram, roots, np.zeros_like(roots) if constant is None else constant, found)
+def symmetric(matrix: np.ndarray) -> np.ndarray:
+    """Return a symmetric matrix as its lower triangle, row by row, unless it is that already: half as much to read."""
+    if matrix.ndim == 1:
+        return matrix
+    triangle = np.empty(len(matrix) * (len(matrix) + 1) // 2, dtype=matrix.dtype)
+    compiled_loops().fill_triangle(matrix, triangle)
+    return triangle
+
+
+def whole(matrix: np.ndarray) -> np.ndarray:
+    """Return all of a symmetric matrix, given that or its lower triangle."""
+    if matrix.ndim > 1:
+        return matrix
+    p = triangle_side(len(matrix))
+    found = np.empty((p, p), dtype=matrix.dtype)
+    compiled_loops().fill_symmetric(matrix, found)
     return found  # (p, p)
 
 
+def side(matrix: np.ndarray) -> int:
+    """Return the number of rows of a symmetric matrix, given all of it or its lower triangle."""
+    return len(matrix) if matrix.ndim > 1 else triangle_side(len(matrix))
+
+
+def degrees(triangle: np.ndarray) -> np.ndarray:
+    """Return the sums of a symmetric matrix's rows."""
+    sums = np.zeros(triangle_side(len(triangle)))
+    compiled_loops().add_row_sums(triangle, sums)
+    return sums  # (p,)
+
+
+def find_pieces(triangle: np.ndarray) -> np.ndarray:
+    """Return the number of the piece that each landmark of a graph is in; see ``_numba.find_pieces``."""
+    pieces = np.zeros(triangle_side(len(triangle)), dtype=np.int64)
+    compiled_loops().find_pieces(triangle, pieces)
+    return pieces  # (p,)
+
+
+def normalised_gram(
+    triangle: np.ndarray,
+    roots: np.ndarray,
+    constant: np.ndarray | None,
+    precision: str,
+    pieces: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector.
+
+    Of a graph in several ``pieces`` (p,), that part is left out within each of them.
+    """
+    constant = np.zeros_like(roots) if constant is None else constant
+    pieces = np.zeros(len(roots), dtype=np.int64) if pieces is None else pieces
+    found = np.empty(triangle.shape, dtype=precision)
+    compiled_loops().normalise(triangle, roots, constant, pieces, found)
+    return found  # a triangle
+
+
+def search_krylov(
+    triangle: np.ndarray,
+    basis: np.ndarray,
+    diagonal: np.ndarray,
+    beside: np.ndarray,
+    done: int,
+    first_look: int,
+    count: int,
+    tolerance: float,
+) -> int:
+    """Take steps of Lanczos' method; see ``_numba.search_krylov``."""
+    given = (triangle, basis, diagonal, beside, done, first_look, count, tolerance)
+    return int(compiled_loops().search_krylov(*given))
+
+
 def extend_krylov(
-    matrix: np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
+    triangle: np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
-    return int(compiled_loops().extend_krylov(np.ascontiguousarray(matrix), basis, diagonal, beside, first, last))
+    return int(compiled_loops().extend_krylov(triangle, basis, diagonal, beside, first, last))
 
 
 singular_vectors = _lapack.singular_vectors
@@ -256,12 +320,16 @@ def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
         )
 
 
-def finish_gram(total: np.ndarray, own: np.ndarray | None = None) -> np.ndarray:
-    """Return the whole symmetric matrix of sums, or that of the landmarks ``own`` alone."""
-    own = np.arange(triangle_side(len(total))) if own is None else own
-    whole = np.empty((len(own), len(own)))
-    compiled_loops().fill_symmetric(total, own, whole)
-    return whole  # (p, p)
+def finish_gram(total: np.ndarray) -> np.ndarray:
+    """Return the whole symmetric matrix of sums."""
+    return whole(total)  # (p, p)
+
+
+def select_landmarks(total: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return sums of the landmarks ``own`` alone."""
+    found = np.empty(len(own) * (len(own) + 1) // 2)
+    compiled_loops().select_landmarks(total, own, found)
+    return found
 
 
 def joined_landmarks(total: np.ndarray) -> np.ndarray:

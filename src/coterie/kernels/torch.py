@@ -445,6 +445,24 @@ def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
     return values.flip(-1)[..., :count], vectors.flip(-1)[..., :count]
 
 
+def symmetric(matrix: Any) -> Any:
+    """Return symmetric matrices as they are worked on: all of them."""
+    return matrix
+
+
+whole = symmetric
+
+
+def side(matrix: Any) -> int:
+    """Return the number of rows of symmetric matrices."""
+    return int(matrix.shape[-1])
+
+
+def degrees(gram: Any) -> Any:
+    """Return the sums of the rows of symmetric matrices."""
+    return gram.sum(dim=-1)  # (..., p)
+
+
 def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str) -> Any:
     """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
     import torch
