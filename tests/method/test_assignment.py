@@ -1,7 +1,6 @@
 """k-means and cluster-QR, against scikit-learn and groups that are known."""
 
 import numpy as np
-from scipy.linalg import svd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.method.assignment import assign, best_of, fit_centroids, lloyd, qr_centroids, refine
@@ -19,20 +18,6 @@ def test_kmeans_and_cluster_qr_find_the_groups(rng):
     target, rows = unit_blobs(rng)
     for centroids in (best_of(rows, draw_starts(5, 4, rng), 2), qr_centroids(rows, 4)):
         assert adjusted_rand_score(target, assign(rows, centroids).labels) == 1
-
-
-def test_corners_of_clusters_are_turned_in_double_precision(rng, monkeypatch):
-    """In single precision LAPACK's divide and conquer did not converge for 130 clusters of a fit."""
-    seen = []
-
-    def watched(matrix, **settings):
-        seen.append(matrix.dtype)
-        return svd(matrix, **settings)
-
-    monkeypatch.setattr("coterie.method.assignment.svd", watched)
-    rows = rng.standard_normal((200, 30)).astype(np.float32)
-    assert qr_centroids(rows, 30).dtype == np.float32
-    assert seen == [np.float64]
 
 
 def test_lloyd_ends_where_scikit_learn_does(rng):
