@@ -67,34 +67,6 @@ def test_lanczos_says_what_it_misses(rng, precision, atol):
     assert spectra.lanczos(in_pieces.astype(precision), 20) is None
 
 
-@pytest.mark.parametrize(("n_pieces", "wanted"), [(1, 20), (3, 20), (12, 20), (30, 20), (3, 55)])
-def test_vectors_of_a_graph_in_pieces_are_those_of_the_svd(rng, n_pieces, wanted):
-    """One for every piece but one has the singular value 1; the pieces' own spectra follow."""
-    homes, rows = np.arange(480) % n_pieces, np.arange(1500)
-    Z = rng.random((1500, 480)) * (rng.random((1500, 480)) < 0.3) * (homes == rows[:, None] % n_pieces)
-    Z[rows, rows % 480] += 0.1 * (homes[rows % 480] == rows % n_pieces)
-    Z /= Z.sum(axis=1, keepdims=True)
-    assert len(np.unique(cpu.find_pieces(cpu.symmetric(Z.T @ Z)))) == n_pieces
-    found = graph_spectrum(Z.T @ Z, wanted, drop_first=True)
-    exact = np.linalg.svd(Z / np.sqrt(Z.sum(axis=0)), compute_uv=False)
-    np.testing.assert_allclose(found.singular_values, exact[1 : wanted + 2], atol=1e-9)
-    U = Z @ found.basis  # (n, r)
-    np.testing.assert_allclose(U.T @ U, np.eye(wanted), atol=1e-6)
-    np.testing.assert_allclose(U.sum(axis=0), 0, atol=1e-6)  # beside the constant vector
-
-
-def test_many_steps_of_lanczos_method_stay_orthogonal(rng):
-    """In float32, where nearly all that the last steps leave of a vector is rounding."""
-    turn = np.linalg.qr(rng.standard_normal((900, 900)))[0]
-    matrix = ((turn * np.r_[np.linspace(1, 0.2, 110), np.linspace(0.01, 0, 790)]) @ turn.T).astype(np.float32)
-    is_spectrum_of(matrix, spectra.lanczos(matrix, 105), 1e-5)
-
-
-def test_one_pair_is_found_by_lanczos_method(rng):
-    matrix = graph_in_pieces(rng, 1)
-    is_spectrum_of(matrix, spectra.lanczos(matrix, 1), 1e-8)
-
-
 def test_weights_of_graphs(rng):
     """A graph of weight zero is ignored, and a heavy one decides."""
     bases = [np.linalg.qr(rng.standard_normal((50, 3)))[0] for _ in range(2)]

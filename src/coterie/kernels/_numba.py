@@ -28,7 +28,6 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
 from coterie.kernels._numba_spectra import (  # noqa: F401
     add_row_sums,
     extend_krylov,
-    find_pieces,
     largest_values,
     multiply,
     normalise,

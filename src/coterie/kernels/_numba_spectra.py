@@ -114,55 +114,15 @@ def add_row_sums(triangle, sums):
 
 
 @compiled()
-def find_pieces(triangle, pieces):
-    """Write the number of each landmark's piece of a graph to ``pieces``, from 0 on, and return how many there are.
-
-    Landmarks that no row is joined to, whose diagonal is zero, are added to the first. Later landmarks come first:
-    where a graph is dense, these alone join all.
-    """
-    p = pieces.shape[0]
-    above, n_pieces = np.arange(p), 0  # above[i]: another landmark of the same piece, itself at the root
-    for i in range(p):
-        n_pieces += triangle[i * (i + 3) // 2] > 0
-    for i in range(p - 1, -1, -1):
-        row, own = triangle[i * (i + 1) // 2 :], root_of(above, i)
-        for j in range(i):
-            if row[j] > 0 and above[j] != own:
-                other = root_of(above, j)
-                n_pieces -= own != other
-                above[max(own, other)] = own = min(own, other)
-                above[j] = own
-        if n_pieces <= 1:
-            pieces[:] = 0
-            return n_pieces
-    number = 0
-    for i in range(p):
-        joined = triangle[i * (i + 3) // 2] > 0
-        pieces[i] = 0 if not joined else number if above[i] == i else pieces[root_of(above, i)]
-        number += joined and above[i] == i
-    return n_pieces
-
-
-@compiled()
-def root_of(above, i):
-    """Return the first landmark of a piece, and shorten the way to it."""
-    while above[i] != i:
-        above[i] = above[above[i]]
-        i = above[i]
-    return i
-
-
-@compiled()
-def normalise(triangle, roots, constant, pieces, found):
-    """Write D^(-1/2) G D^(-1/2) - c c^T within each piece, given the roots of 1 / D and a vector c, to ``found``.
+def normalise(triangle, roots, constant, found):
+    """Write D^(-1/2) G D^(-1/2) - c c^T, given the roots of 1 / D and a vector c, to ``found``: in one pass.
 
     Nothing is reordered: the product of two roots alone could be beyond the largest float.
     """
     for i in range(roots.shape[0]):
         start = i * (i + 1) // 2
         for j in range(i + 1):
-            within = constant[i] * constant[j] if pieces[i] == pieces[j] else 0.0
-            found[start + j] = triangle[start + j] * roots[i] * roots[j] - within
+            found[start + j] = triangle[start + j] * roots[i] * roots[j] - constant[i] * constant[j]
 
 
 @compiled(fastmath=FASTMATH)
@@ -225,24 +185,22 @@ def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, to
 
 
 @compiled(fastmath=FASTMATH)
-def extend_krylov(triangle, basis, diagonal, beside, first, stop):
-    """Add rows ``first + 1`` to ``stop`` to an orthonormal Krylov basis, and return how many rows it then has.
+def extend_krylov(triangle, basis, diagonal, beside, first, last):
+    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
 
     M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What the
-    first two terms leave is made orthogonal to all rows: rounding errors would grow. Rows end early where the space is
+    terms of q_j leave is made orthogonal to all rows: rounding errors would grow. Rows end early where the space is
     invariant.
     """
     image = np.empty(basis.shape[1], dtype=basis.dtype)
-    for j in range(first, stop):
+    for j in range(first, last):
         multiply(triangle, basis[j], image)
         overlap = image[0] * 0
         for c in range(image.shape[0]):
             overlap += basis[j, c] * image[c]
         diagonal[j] = overlap
-        last = max(j - 1, 0)
-        along = image[0] * 0 + (beside[last] if j else 0.0)
         for c in range(image.shape[0]):
-            image[c] -= overlap * basis[j, c] + along * basis[last, c]
+            image[c] -= overlap * basis[j, c]
         before = basis[: j + 1]
         image -= np.dot(np.dot(before, image), before)
         square = 0.0
@@ -253,4 +211,4 @@ def extend_krylov(triangle, basis, diagonal, beside, first, stop):
             return j + 1
         for c in range(image.shape[0]):
             basis[j + 1, c] = image[c] / beside[j]
-    return stop + 1
+    return last + 1

@@ -173,28 +173,10 @@ def degrees(triangle: np.ndarray) -> np.ndarray:
     return sums  # (p,)
 
 
-def find_pieces(triangle: np.ndarray) -> np.ndarray:
-    """Return the number of the piece that each landmark of a graph is in; see ``_numba.find_pieces``."""
-    pieces = np.zeros(triangle_side(len(triangle)), dtype=np.int64)
-    compiled_loops().find_pieces(triangle, pieces)
-    return pieces  # (p,)
-
-
-def normalised_gram(
-    triangle: np.ndarray,
-    roots: np.ndarray,
-    constant: np.ndarray | None,
-    precision: str,
-    pieces: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector.
-
-    Of a graph in several ``pieces`` (p,), that part is left out within each of them.
-    """
-    constant = np.zeros_like(roots) if constant is None else constant
-    pieces = np.zeros(len(roots), dtype=np.int64) if pieces is None else pieces
+def normalised_gram(triangle: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
     found = np.empty(triangle.shape, dtype=precision)
-    compiled_loops().normalise(triangle, roots, constant, pieces, found)
+    compiled_loops().normalise(triangle, roots, np.zeros_like(roots) if constant is None else constant, found)
     return found  # a triangle
 
 

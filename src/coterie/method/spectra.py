@@ -35,21 +35,20 @@ NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
 # Up to this many columns all directions of the stacked bases are found, and not only those that are used.
 ALL_UP_TO, MORE_VALUES = 200, 10
 
-# From ITERATE_FROM landmarks on, Lanczos' method is faster than a full reduction for at most one eigenpair of
-# LANCZOS_PER_PAIR landmarks, and iterating with a block for at most one of VECTORS_PER_PAIR.
+# From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
+# reduction.
 ITERATE_FROM = 250
-LANCZOS_PER_PAIR, VECTORS_PER_PAIR = 8, 20
-# Lanczos' method looks at its vectors after FEWEST_STEPS and STEPS_PER_PAIR for each, and again from time to time.
+VECTORS_PER_PAIR = 20
+# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, and again from time to time.
 # After MOST_STEPS, or one for every STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more search
 # for what it missed: they show a missing eigenvalue that exceeds the last one that is wanted by .02.
-FEWEST_STEPS, STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 5, 1.5, 500, 2
+STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 1.5, 300, 3.3
 PROBE_STEPS = 25
 # Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
 REDUCE_UP_TO = 1000
 FILTERS = 30
 FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
 RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
-PRECISE = 1e-12  # the same for the consensus, whose eigenvalues spread over orders of magnitude
 # Where more eigenvalues than the block has columns are 1, as in a graph of many components, there is no gap to cut at.
 LARGEST_CUT = 0.9
 
@@ -139,19 +138,16 @@ def graph_spectrum(
     degrees = kernels.degrees(gram)  # (p,)
     must_be_finite("graphs", degrees)
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
+    constant = None
+    if drop_first:
+        # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first that
+        # found: in a graph of several components the largest eigenvalue is multiple, and any vector could come first.
+        constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
     p = degrees.shape[-1]
-    count = min(n_components + 1, p)
     if p < ITERATE_FROM:
         precision = "float64"  # all of it takes no time
-    if drop_first and p >= ITERATE_FROM and not kernels.BATCHED:
-        found = pairs_by_pieces(gram, degrees, roots, count, start, precision, goal)
-    else:
-        constant = None
-        if drop_first:
-            # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first
-            # found: in a graph of several pieces the largest eigenvalue is multiple, and any vector could come first.
-            constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
-        found = top_eigenpairs(kernels.normalised_gram(gram, roots, constant, precision), count, start, goal)
+    laplacian = kernels.normalised_gram(gram, roots, constant, precision)
+    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used], NO_STRUCTURE[precision])  # (m,)
@@ -161,51 +157,6 @@ def graph_spectrum(
     total = xp.sum(degrees, axis=-1)  # the number of rows
     constant = xp.where(total > 0, total, np.inf) ** -0.5
     return Spectrum(basis, xp.clip(values, 0, None) ** 0.5, constant, found.block)
-
-
-def pairs_by_pieces(
-    gram: np.ndarray,
-    degrees: np.ndarray,
-    roots: np.ndarray,
-    count: int,
-    start: np.ndarray | None,
-    precision: str,
-    goal: str | None,
-) -> Eigenpairs:
-    """Return the eigenpairs of D^(-1/2) G D^(-1/2) behind the constant one, given the lower triangle of G.
-
-    Of a graph in several pieces, the vectors that are constant over the rows of each are known, too. They all have the
-    eigenvalue 1, which Lanczos' method would miss, so they are subtracted like the constant one.
-    """
-    pieces = cpu.find_pieces(gram)  # (p,)
-    sizes = np.bincount(pieces, degrees)  # (c,)
-    constants = np.sqrt(degrees / np.maximum(sizes, np.finfo(float).tiny)[pieces])  # (p,) each piece's own
-    known = vectors_of_pieces(constants, pieces, sizes)[:, :count]  # (p, c - 1)
-    left = count - known.shape[1]
-    if not left:
-        return Eigenpairs(np.ones(count), known)
-    laplacian = cpu.normalised_gram(gram, roots, constants, precision, pieces)
-    found = top_eigenpairs(laplacian, left, None if start is None or start.shape[1] < left else start, goal)
-    values = np.concatenate([np.ones(known.shape[1]), found.values])
-    return Eigenpairs(values, np.hstack([known, found.vectors]), found.block)
-
-
-def vectors_of_pieces(constants: np.ndarray, pieces: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return orthonormal vectors (p, c - 1) that the pieces' constant ones span beside that of the whole graph.
-
-    They are columns of the reflection that turns the first piece's vector into that of the whole.
-
-    Examples
-    --------
-    >>> vectors_of_pieces(np.sqrt([0.5, 0.5, 1.0]), np.array([0, 0, 1]), np.array([2.0, 2.0])).round(2).tolist()
-    [[-0.5], [-0.5], [0.71]]
-    """
-    mirror = np.sqrt(sizes / max(sizes.sum(), np.finfo(float).tiny))  # (c,)
-    mirror[0] += 1
-    mirror /= np.linalg.norm(mirror)
-    found = -2 * (constants * mirror[pieces])[:, None] * mirror  # (p, c)
-    found[np.arange(len(pieces)), pieces] += constants
-    return found[:, 1:]
 
 
 def spread(found: Spectrum, own: np.ndarray, n_landmarks: int) -> Spectrum:
@@ -301,21 +252,11 @@ def occupied_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.
     occupied[0] = True  # so that a matrix of zeros has an eigenvalue too
     size = len(matrix) if len(matrix) <= ALL_UP_TO else min(len(matrix), count + MORE_VALUES)
     most = min(size, int(occupied.sum()))
-    found, directions = largest_pairs(matrix[np.ix_(occupied, occupied)], most)
+    found, directions = kernels_of(matrix).largest_eigenpairs(matrix[np.ix_(occupied, occupied)], most)
     values, vectors = np.zeros(size), np.zeros((len(matrix), size))
     values[:most] = np.maximum(found, 0)
     vectors[occupied, :most] = directions
     return values, vectors  # (s,), (m, s)
-
-
-def largest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues of a host's matrix that has none below zero, descending, and their vectors."""
-    bound = np.abs(matrix).sum(axis=1).max()
-    if len(matrix) >= ITERATE_FROM and LANCZOS_PER_PAIR * count <= len(matrix) and bound > 0:
-        found = lanczos(matrix / bound, count, PRECISE)
-        if found is not None:
-            return found.values * bound, found.vectors
-    return cpu.largest_eigenpairs(matrix, count)  # (m,), (p, m)
 
 
 @dataclass(frozen=True)
@@ -337,21 +278,21 @@ def top_eigenpairs(
     """
     kernels = kernels_of(matrix)
     size = kernels.side(matrix)
-    by_steps = size >= ITERATE_FROM and LANCZOS_PER_PAIR * count <= size and not kernels.BATCHED
-    by_blocks = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size and (kernels.BATCHED or size > REDUCE_UP_TO)
-    found = lanczos(matrix, count) if by_steps and start is None else None
-    if found is None and by_blocks:
-        tolerance = RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
-        found = filtered_subspace(kernels.whole(matrix), count, start, tolerance)
-    if found is not None:
-        return found
+    iterate = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
+    if iterate:
+        found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
+        if found is None and (kernels.BATCHED or size > REDUCE_UP_TO):
+            tolerance = RESIDUAL[np.dtype(goal or precision_of(matrix)).itemsize]
+            found = filtered_subspace(kernels.whole(matrix), count, start, tolerance)
+        if found is not None:
+            return found
     values, vectors = kernels.largest_eigenpairs(kernels.whole(matrix), count)
     # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
-    block = vectors if by_steps and not by_blocks else None
+    block = vectors if iterate and size <= REDUCE_UP_TO and not kernels.BATCHED else None
     return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
-def lanczos(matrix: np.ndarray, count: int, tolerance: float | None = None) -> Eigenpairs | None:
+def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     """Return the top eigenpairs by Lanczos' method, the fastest one, or None where it misses some.
 
     It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
@@ -359,12 +300,12 @@ def lanczos(matrix: np.ndarray, count: int, tolerance: float | None = None) -> E
     """
     matrix = cpu.symmetric(matrix)
     size = cpu.side(matrix)
-    most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, tolerance or RESIDUAL[matrix.dtype.itemsize]
+    most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[matrix.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=matrix.dtype)
     basis[0] = random_direction(size, matrix.dtype)
     diagonal, beside = np.zeros((2, most))
     while done < most:
-        first_look = FEWEST_STEPS + int(STEPS_PER_PAIR * count)
+        first_look = int(STEPS_PER_PAIR * count)
         done = cpu.search_krylov(matrix, basis, diagonal, beside, done, first_look, count, tolerance)
         if not done:
             return None
