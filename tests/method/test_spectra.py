@@ -67,6 +67,11 @@ def test_lanczos_says_what_it_misses(rng, precision, atol):
     assert spectra.lanczos(in_pieces.astype(precision), 20) is None
 
 
+def test_one_pair_is_found_by_lanczos_method(rng):
+    matrix = graph_in_pieces(rng, 1)
+    is_spectrum_of(matrix, spectra.lanczos(matrix, 1), 1e-8)
+
+
 def test_weights_of_graphs(rng):
     """A graph of weight zero is ignored, and a heavy one decides."""
     bases = [np.linalg.qr(rng.standard_normal((50, 3)))[0] for _ in range(2)]
