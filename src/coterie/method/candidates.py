@@ -36,7 +36,7 @@ from coterie.threads import in_order
 # A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
 # the best one before, a view at a time and all together: other landmarks change it as much. Beside a view of noise,
 # small gains of the rest are large as shares of a view, and small as shares of all.
-CLEARLY_LESS = 0.95
+CLEARLY_LESS = 0.9
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.

@@ -39,10 +39,10 @@ ALL_UP_TO, MORE_VALUES = 200, 10
 # reduction.
 ITERATE_FROM = 250
 VECTORS_PER_PAIR = 20
-# Lanczos' method looks at its vectors after FEWEST_STEPS and STEPS_PER_PAIR for each, and again from time to time.
+# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, at least FEWEST_STEPS, and again later on.
 # After MOST_STEPS, or one for every STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more search
 # for what it missed: they show a missing eigenvalue that exceeds the last one that is wanted by .02.
-FEWEST_STEPS, STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 5, 1.5, 300, 3.3
+FEWEST_STEPS, STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 2, 1.5, 300, 3.3
 PROBE_STEPS = 25
 # Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
 REDUCE_UP_TO = 1000
@@ -305,7 +305,7 @@ def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
     basis[0] = random_direction(size, matrix.dtype)
     diagonal, beside = np.zeros((2, most))
     while done < most:
-        first_look = FEWEST_STEPS + int(STEPS_PER_PAIR * count)
+        first_look = max(FEWEST_STEPS, int(STEPS_PER_PAIR * count))
         done = cpu.search_krylov(matrix, basis, diagonal, beside, done, first_look, count, tolerance)
         if not done:
             return None
