@@ -36,7 +36,7 @@ from coterie.threads import in_order
 # A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
 # the best one before, a view at a time and all together: other landmarks change it as much. Beside a view of noise,
 # small gains of the rest are large as shares of a view, and small as shares of all.
-CLEARLY_LESS = 0.9
+CLEARLY_LESS = 0.95
 
 # A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
 # split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
@@ -277,10 +277,14 @@ class Looks:
         return are_worth_more(self.first.name, [own.agreement for own in self.found]) and not self.have_settled()
 
     def have_settled(self) -> bool:
-        """Whether clusters are those of the look before; small ones among large ones ("islands") show late."""
+        """Whether clusters are those of the look before, and views agree with them hardly better.
+
+        Small ones among large ones ("islands") show late.
+        """
         if self.first.name == "islands" or len(self.found) < 2:
             return False
-        return partition_agreement(self.found[-2].labels, self.found[-1].labels) > SETTLED
+        before, now = self.found[-2:]
+        return partition_agreement(before.labels, now.labels) > SETTLED and not now.is_clearly_better(before)
 
     def look(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""
