@@ -29,8 +29,8 @@ FILTERS_PER_REDUCTION = 1 / 3
 # The degree of a filter at most: beyond it, orthonormalising in between finds the vectors sooner.
 FILTER_DEGREE = 10
 
-# Rows whose projections on all graphs' bases fit the cache together; more where many threads work side by side, with
-# the same results to the bit.
+# Rows whose projections on all graphs' bases fit the cache together; more where many threads work side by side. BLAS
+# rounds a row alike in both, unless it rounds by the row's position among the others.
 CACHED_ROWS = 512
 MANY_CACHED_ROWS = 4 * CACHED_ROWS
 

@@ -51,7 +51,7 @@ TILE_ROWS = 512
 LANDMARK_ROWS = 128
 
 # Tiles are larger where many threads work side by side, up to TILE_DISTANCES; what is found in them is the same to the
-# bit.
+# bit, unless BLAS rounds a row by its position among the others.
 LARGE_TILE_ROWS = 4 * TILE_ROWS
 TILE_DISTANCES = 2**23
 
