@@ -170,8 +170,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     singular_values_ : dict of ndarray
         Top singular values of every graph, by view and scale, one more than is used, after the last round.
     consensus_singular_values_ : ndarray
-        Singular values of all bases side by side, or the largest ones where there are more than 200; those past
-        n_components were left out of the consensus.
+        Singular values of all bases side by side: those of the consensus, and the ten largest that were left out.
     agreement_ : dict of float
         Share of the basis of each view's graphs that the consensus holds, between 0 and 1, before any guiding. Near 0
         for a view of noise.

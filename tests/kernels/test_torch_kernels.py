@@ -12,7 +12,7 @@ from coterie.method.graphs import Block
 from coterie.method.seeding import draw_starts, far_apart
 
 torch = pytest.importorskip("torch")
-from coterie.kernels import _torch_votes  # noqa: E402
+from coterie.kernels import _torch_kmeans, _torch_votes  # noqa: E402
 from coterie.kernels import torch as kernels  # noqa: E402
 from coterie.kernels._torch_columns import host_eigenpairs  # noqa: E402
 
@@ -222,6 +222,28 @@ def test_an_empty_group_restarts_at_the_farthest_row(device):
     np.testing.assert_allclose(means.cpu().numpy()[0, :, 0], [10 / 3, 9])
     nearest = cpu.nearest_centroids(rows, starts)
     np.testing.assert_allclose(cpu.group_centroids(rows, *nearest, 2), means.cpu().numpy())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize(
+    ("n", "c", "k", "runs"), [(700, 10, 10, 3), (5000, 3, 5, 12), (90, 20, 24, 2), (20_000, 32, 32, 4)]
+)
+@pytest.mark.parametrize("one_table", [True, False])
+def test_a_launch_for_all_passes_is_a_launch_for_each(rng, monkeypatch, n, c, k, runs, one_table):
+    rows = on_device(rng.standard_normal((n, c) if one_table else (runs, n, c)).astype(np.float32), "cuda")
+    draws = on_device(draw_starts(runs, k, rng), "cuda")
+    starts = torch.as_tensor(rng.standard_normal((runs, k, c)), dtype=torch.float32, device="cuda")
+    starts[:, -1] = 99  # nobody's nearest
+    found = [(kernels.far_apart(rows, draws), *kernels.kmeans_runs(rows, starts, most)) for most in (1, 3)]
+    _, ends, inertias = kernels.far_apart(rows, draws), *kernels.kmeans_runs(rows, starts, 100)
+    monkeypatch.setattr(_torch_kmeans, "MOST_FUSED", 0)
+    for most, (numbers, centroids, sums) in zip((1, 3), found, strict=True):
+        assert (numbers == kernels.far_apart(rows, draws)).float().mean() > 0.99  # a draw may fall on a border
+        expected = kernels.kmeans_runs(rows, starts, most)
+        torch.testing.assert_close(centroids, expected[0], atol=1e-3, rtol=1e-3)
+        torch.testing.assert_close(sums.float(), expected[1], rtol=1e-4, atol=0)
+    torch.testing.assert_close(kernels.kmeans_runs(rows, ends, 1)[1], inertias.float(), rtol=1e-4, atol=0)  # settled
+    torch.testing.assert_close(kernels.kmeans_runs(rows, starts, 100)[1], inertias.float(), rtol=1e-2, atol=0)
 
 
 def inertia(rows, labels):

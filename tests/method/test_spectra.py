@@ -83,7 +83,7 @@ def test_weights_of_graphs(rng):
 
 
 def test_of_many_directions_those_that_are_used_are_found(rng):
-    """More columns than ALL_UP_TO: the consensus is that of all eigenvectors, and so is the share that it holds."""
+    """The consensus is that of all eigenvectors, and so is the share that it holds."""
     stacked = rng.standard_normal((700, 600)) * np.linspace(2, 0.1, 600)
     outer = stacked.T @ stacked
     found = consensus(outer, np.ones(2), 30)

@@ -1,6 +1,8 @@
-"""k-means on tensors, several runs at once. On a GPU it is nothing but launches, so every step takes as few as it can.
+"""k-means on tensors, several runs at once.
 
-Rows are (n, c), the same for all runs, or (runs, n, c).
+Rows are (n, c), the same for all runs, or (runs, n, c). On a GPU, where passes over a sample take less time than their
+launches, a Triton kernel does all of a pass; where groups or columns are too many for it, a pass takes as few launches
+as it can.
 """
 
 from __future__ import annotations
@@ -16,6 +18,13 @@ from coterie.kernels._torch_groups import members_of
 # Passes between two checks whether k-means has settled: on a GPU the check takes longer than a pass.
 PASSES_PER_CHECK = 5
 
+# Up to this many groups, trials and columns there are kernels: a program for PASS_ROWS rows in a pass, and one for all
+# starts of a run, among MOST_START_ROWS rows at most, START_NUMBERS numbers at a time.
+MOST_FUSED = 32
+PASS_ROWS = 256
+MOST_START_ROWS = 8192
+START_NUMBERS = 16384
+
 
 def far_apart(rows: Any, draws: Any) -> Any:
     """Return the rows at which runs of greedy k-means++ start, given random numbers (runs x count x trials).
@@ -24,6 +33,8 @@ def far_apart(rows: Any, draws: Any) -> Any:
     """
     import torch
 
+    if is_fused(rows, draws.shape[2]) and rows.shape[-2] <= MOST_START_ROWS:
+        return far_apart_fused(rows, draws)
     last, gaps_to = rows.shape[-2] - 1, squared_gaps_between(rows, len(draws))
     first = (draws[:, 0, :1] * rows.shape[-2]).long().clamp_(max=last)  # (runs, 1)
     least = gaps_to(first)[:, 0].clamp_(min=0)  # (runs, n)
@@ -40,6 +51,39 @@ def far_apart(rows: Any, draws: Any) -> Any:
         return first
     others = torch.stack(tried, dim=1).gather(2, torch.stack(won, dim=1))[..., 0]
     return torch.cat([first, others], dim=1)  # (runs, count)
+
+
+def is_fused(rows: Any, count: int) -> bool:
+    """Whether rows lie on a GPU, and columns and groups or trials are few enough for the kernels."""
+    import torch
+
+    return rows.is_cuda and rows.dtype == torch.float32 and max(count, rows.shape[-1]) <= MOST_FUSED
+
+
+def laid_out(rows: Any) -> tuple[Any, int, int]:
+    """Return rows as the kernels read them, how far apart those of two runs lie, and the columns of a program."""
+    from coterie.kernels.torch import block_width
+
+    rows = rows.contiguous()
+    return rows, rows.stride(0) if rows.ndim == 3 else 0, block_width(rows.shape[-1])
+
+
+def far_apart_fused(rows: Any, draws: Any) -> Any:
+    """Return :func:`far_apart` by one launch."""
+    import torch
+
+    from coterie.kernels._triton_kmeans import far_apart_kernel
+    from coterie.kernels.torch import block_width
+
+    (runs, count, trials), (n, c) = draws.shape, rows.shape[-2:]
+    rows, stride, width = laid_out(rows)
+    least = torch.empty((runs, n), dtype=torch.float32, device=rows.device)
+    numbers = torch.empty((runs, count), dtype=torch.int64, device=rows.device)
+    far_apart_kernel[(runs,)](
+        rows, draws.contiguous(), least, numbers, n, c, stride, count, trials,
+        BLOCK_N=START_NUMBERS // width, BLOCK_C=width, BLOCK_T=block_width(trials), num_warps=16,
+    )  # fmt: skip
+    return numbers
 
 
 def squared_gaps_between(rows: Any, n_runs: int) -> Any:
@@ -64,7 +108,9 @@ def kmeans_runs(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
     """
     import torch
 
-    runs, _, c = starts.shape
+    runs, k, c = starts.shape
+    if is_fused(rows, k):
+        return kmeans_fused(rows, starts, most_passes)
     norms, counted = (rows * rows).sum(dim=-1), counted_rows(rows, runs)  # (..., n), (runs, n, c + 1)
     rows, centroids = counted[..., :c], starts
     labels, gaps = nearest_centroids(rows, centroids)
@@ -75,6 +121,37 @@ def kmeans_runs(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
         if number % PASSES_PER_CHECK == 0 and torch.equal(labels, before):
             break
     return centroids, (gaps + norms).clamp_(min=0).sum(dim=1)
+
+
+def kmeans_fused(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
+    """Return :func:`kmeans_runs` by one launch a pass."""
+    import torch
+    import triton
+
+    from coterie.kernels._triton_kmeans import kmeans_kernel
+    from coterie.kernels.torch import block_width
+
+    (runs, k, c), n, device = starts.shape, rows.shape[-2], rows.device
+    rows, stride, width = laid_out(rows)
+    groups, blocks = block_width(k), triton.cdiv(n, PASS_ROWS)
+    starts, centroids = starts.to(rows.dtype).contiguous(), torch.empty(starts.shape, dtype=rows.dtype, device=device)
+    labels = torch.full((runs, n), -1, dtype=torch.int32, device=device)
+
+    def empty(*shape: int, dtype: Any = torch.float32) -> Any:
+        return torch.empty((runs, blocks, *shape), dtype=dtype, device=device)
+
+    # Of this pass and of the last one: sums, counts, the farthest row and how far it is.
+    before, now = ((empty(groups, width), empty(groups), empty(dtype=torch.int32), empty()) for _ in range(2))
+    inertias, changes = empty(dtype=torch.float64), empty(dtype=torch.int32)
+    for number in range(most_passes + 1):
+        kmeans_kernel[(blocks, runs)](
+            rows, starts, centroids, labels, *before, *now, inertias, changes, n, c, stride, k, blocks,
+            FIRST=number == 0, BLOCK_N=PASS_ROWS, BLOCK_C=width, BLOCK_K=groups,
+        )  # fmt: skip
+        before, now = now, before
+        if number and number % PASSES_PER_CHECK == 0 and not changes.any():
+            break
+    return centroids, inertias.sum(dim=1)
 
 
 def counted_rows(rows: Any, n_runs: int, one: float = 1.0) -> Any:

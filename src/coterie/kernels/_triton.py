@@ -202,20 +202,57 @@ def careful_nearest_kernel(
         tl.store(squares + target, tl.maximum(best + own[:, None], 0.0), mask=wanted)
 
 
-@triton.jit(do_not_specialize=["n", "p", "q"])
-def gram_kernel(indices, weights, total, n, p, stride, q, SCALE: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Add sum_i z_i z_i^T of one graph to ``total`` (p x p, integer multiples of 1 / SCALE), lower triangle only."""
+@triton.jit(do_not_specialize=["n", "p"])
+def gram_kernel(indices, weights, bounds, total, n, p, stride, SCALE: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Add sum_i z_i z_i^T of each graph to ``total`` (G x p x p, integers in units of 1 / SCALE), lower triangles only.
+
+    Programs are (blocks of rows, G).
+    """
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
-    inside = row < n
-    for s in range(q):
+    inside, graph = row < n, tl.program_id(1)
+    start, stop = tl.load(bounds + graph), tl.load(bounds + graph + 1)
+    total += graph.to(tl.int64) * p * p
+    for s in range(start, stop):
         a = tl.load(indices + row + s * stride, mask=inside, other=0).to(tl.int64)
         one = tl.load(weights + row + s * stride, mask=inside, other=0.0).to(tl.float64) * SCALE
-        for t in range(s + 1):
+        for t in range(start, s + 1):
             b = tl.load(indices + row + t * stride, mask=inside, other=0).to(tl.int64)
             other = tl.load(weights + row + t * stride, mask=inside, other=0.0).to(tl.float64)
             product = (one * other).to(tl.int64)
             place = tl.maximum(a, b) * p + tl.minimum(a, b)
             tl.atomic_add(total + place, product, mask=inside & (product != 0), sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n"])
+def gaussian_kernel(squares, bounds, bandwidths, n, stride, row_stride, BLOCK_N: tl.constexpr, TINY: tl.constexpr):
+    """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1)), in place.
+
+    A bandwidth of 0 stands for the row's own mean distance. Programs are (blocks of rows, G).
+    """
+    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    inside, graph = row < n, tl.program_id(1)
+    start, stop = tl.load(bounds + graph), tl.load(bounds + graph + 1)
+    squares += row * row_stride
+    least = tl.full([BLOCK_N], float("inf"), tl.float32)
+    distances, known = tl.zeros([BLOCK_N], tl.float32), tl.zeros([BLOCK_N], tl.float32)
+    for s in range(start, stop):
+        square = tl.load(squares + s * stride, mask=inside, other=float("inf"))
+        least = tl.minimum(least, square)
+        distances += tl.where(square < float("inf"), tl.sqrt(square), 0.0)
+        known += (square < float("inf")).to(tl.float32)
+    sigma = distances / tl.maximum(known, 1.0)
+    given = tl.load(bandwidths + graph)
+    sigma = tl.where(given > 0, given, sigma)
+    spread = tl.maximum(2 * sigma * sigma, TINY)  # rows on all their landmarks weigh them alike
+    total = tl.zeros([BLOCK_N], tl.float32)
+    for s in range(start, stop):
+        square = tl.load(squares + s * stride, mask=inside, other=float("inf"))
+        weight = tl.where(square < float("inf"), tl.exp((least - square) / spread), 0.0)
+        total += weight
+        tl.store(squares + s * stride, weight, mask=inside)
+    for s in range(start, stop):
+        weight = tl.load(squares + s * stride, mask=inside, other=0.0)
+        tl.store(squares + s * stride, weight / tl.maximum(total, TINY), mask=inside)
 
 
 @triton.jit

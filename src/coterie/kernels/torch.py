@@ -200,8 +200,33 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) 
 
 def gaussian(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]) -> Any:
     """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1))."""
+    import torch
+
+    if squares.is_cuda and squares.dtype == torch.float32:
+        return gaussian_fused(squares, bounds, bandwidths)
     for (start, stop), bandwidth in zip(pairwise(bounds), bandwidths, strict=True):
         squares[:, start:stop] = gaussian_weights(squares[:, start:stop], bandwidth)
+    return squares
+
+
+def gaussian_fused(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]) -> Any:
+    """Return the same by one launch, in place."""
+    import torch
+    import triton
+
+    from coterie.kernels._triton import gaussian_kernel
+
+    given = torch.as_tensor(np.asarray(bandwidths, dtype=np.float32), device=squares.device)
+    gaussian_kernel[(triton.cdiv(len(squares), ROWS_PER_PROGRAM), len(given))](
+        squares,
+        bounds_at(bounds, squares),
+        given,
+        len(squares),
+        squares.stride(1),
+        squares.stride(0),
+        BLOCK_N=ROWS_PER_PROGRAM,
+        TINY=torch.finfo(squares.dtype).tiny,
+    )
     return squares
 
 
@@ -262,21 +287,26 @@ def new_gram(n_landmarks: int, like: Any, n_graphs: int | None = None) -> Any:
 
 def gram(indices: Any, weights: Any, total: Any) -> None:
     """Add sum_i z_i z_i^T of one graph to ``total``, at least its lower triangle."""
-    n, q = indices.shape
+    bounds = np.array([0, indices.shape[1]])
     if indices.is_cuda:
-        import triton
-
-        from coterie.kernels._triton import FIXED_POINT, gram_kernel
-
-        indices, weights = lay_out(indices, weights)
-
-        gram_kernel[(triton.cdiv(n, 256),)](
-            indices, weights, total, n, len(total), indices.stride(1), q, SCALE=FIXED_POINT, BLOCK_N=256
-        )
+        grams(indices, weights, bounds, total[None])
         return
     from coterie.kernels import cpu
 
-    cpu.gram(*host_neighbours(indices, weights, np.array([0, q])), total.numpy())
+    cpu.gram(*host_neighbours(indices, weights, bounds), total.numpy())
+
+
+def grams(indices: Any, weights: Any, bounds: np.ndarray, totals: Any) -> None:
+    """Add the same of every graph to ``totals`` (G x p x p), on a GPU."""
+    import triton
+
+    from coterie.kernels._triton import FIXED_POINT, gram_kernel
+
+    indices, weights = lay_out(indices, weights)
+    n, p = len(indices), totals.shape[-1]
+    gram_kernel[(triton.cdiv(n, 256), len(totals))](
+        indices, weights, bounds_at(bounds, indices), totals, n, p, indices.stride(1), SCALE=FIXED_POINT, BLOCK_N=256
+    )
 
 
 def finish_gram(total: Any) -> Any:

@@ -32,8 +32,8 @@ RANK_TOLERANCE = 1e-10
 # vector, which was subtracted, is 1. Rows of a view without any differences would have directions of rounding errors.
 NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
 
-# Up to this many columns all directions of the stacked bases are found, and not only those that are used.
-ALL_UP_TO, MORE_VALUES = 200, 10
+# Directions of the stacked bases that are found besides those that are used: what was left out.
+MORE_VALUES = 10
 
 # From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
 # reduction.
@@ -68,7 +68,7 @@ class Consensus:
     """The augmented view U* as a combination of the graphs' own bases (the paper's Theorem 1)."""
 
     rotation: np.ndarray  # (G, r, k): U* = sum_g E^g rotation[g]
-    singular_values: np.ndarray  # (G r,) of [w_1 E^1 .. w_G E^G], descending; the largest ones where they are many
+    singular_values: np.ndarray  # (m,) the largest of [w_1 E^1 .. w_G E^G], descending
     held: float  # share of the weighted bases that is in the k directions: 1 where all graphs span the same ones
 
 
@@ -96,8 +96,7 @@ def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -
     kernels = kernels_of(like)
 
     def add(block: Block, total: tuple[Any]) -> None:
-        for own, (start, stop) in zip(total[0], itertools.pairwise(bounds.tolist()), strict=True):
-            kernels.gram(block.indices[:, start:stop], block.weights[:, start:stop], own)
+        kernels.grams(block.indices, block.weights, bounds, total[0])
 
     (total,) = rows.sum(add, lambda: (kernels.new_gram(n_landmarks, like, len(bounds) - 1),))
     return kernels.finish_gram(total)
@@ -245,12 +244,12 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
 def occupied_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a matrix that has none below zero, descending, and vectors for those above zero.
 
-    Of a large matrix only MORE_VALUES more than ``count`` are returned. A graph of low rank has columns of zeros, most
-    of all where nearly every row is a cluster. Time grows with the cube of the columns, so these are left out.
+    There are MORE_VALUES more than ``count``. A graph of low rank has columns of zeros, most of all where nearly every
+    row is a cluster. Time grows with the cube of the columns, so these are left out.
     """
     occupied = matrix.diagonal() > 0  # (m,)
     occupied[0] = True  # so that a matrix of zeros has an eigenvalue too
-    size = len(matrix) if len(matrix) <= ALL_UP_TO else min(len(matrix), count + MORE_VALUES)
+    size = min(len(matrix), count + MORE_VALUES)
     most = min(size, int(occupied.sum()))
     found, directions = kernels_of(matrix).largest_eigenpairs(matrix[np.ix_(occupied, occupied)], most)
     values, vectors = np.zeros(size), np.zeros((len(matrix), size))
