@@ -14,7 +14,7 @@ from coterie.method.seeding import draw_starts, far_apart
 torch = pytest.importorskip("torch")
 from coterie.kernels import _torch_kmeans, _torch_votes  # noqa: E402
 from coterie.kernels import torch as kernels  # noqa: E402
-from coterie.kernels._torch_columns import host_eigenpairs  # noqa: E402
+from coterie.kernels._torch_columns import host_eigenpairs, orthonormal_by_cholesky  # noqa: E402
 
 DEVICES = ["torch", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
@@ -276,6 +276,28 @@ def test_quantiles_of_columns_are_numpys(rng, device, n, share):
     found = kernels.column_quantiles(on_device(data, device), share)
     np.testing.assert_allclose(found, np.quantile(data, share, axis=0), rtol=1e-12)
     np.testing.assert_allclose(cpu.column_quantiles(data, share), found, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dependence", [1e-2, 1e-13, 0.0])
+def test_columns_become_orthonormal(rng, device, dependence):
+    """Also columns that are dependent: then by reflections."""
+    one, other = (np.linalg.qr(rng.standard_normal((3, size, 8)))[0] for size in (200, 8))
+    block = on_device(one * np.geomspace(1, max(dependence, 1e-300), 8) @ other, device)
+    found = kernels.orthonormal(block).cpu().numpy()  # (3, 200, 8)
+    np.testing.assert_allclose(np.swapaxes(found, 1, 2) @ found, np.broadcast_to(np.eye(8), (3, 8, 8)), atol=1e-10)
+    first = one[..., :1]  # the block's strongest direction
+    np.testing.assert_allclose(found @ (np.swapaxes(found, 1, 2) @ first), first, atol=1e-8)
+
+
+@pytest.mark.parametrize("dependence", [1e-2, 1e-13])
+def test_cholesky_says_how_far_it_came(rng, dependence):
+    one, other = (np.linalg.qr(rng.standard_normal((3, size, 8)))[0] for size in (200, 8))
+    block = torch.as_tensor(one * np.geomspace(1, dependence, 8) @ other)
+    found, gap = orthonormal_by_cholesky(block)
+    assert gap < 1e-12
+    torch.testing.assert_close(found.mT @ found, torch.eye(8, dtype=torch.float64).expand(3, 8, 8))
+    block[1, :, 3] = 0
+    assert not orthonormal_by_cholesky(block)[1] < 1e-12
 
 
 @pytest.mark.parametrize(("n", "d"), [(400, 60), (60, 400), (35, 35)])

@@ -124,6 +124,11 @@ def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
         return randomized_svd(rows, rank, svd_lapack_driver="gesvd", **settings)[2].T
 
 
+def orthonormal(block: np.ndarray) -> np.ndarray:
+    """Return orthonormal columns that span those of a block."""
+    return np.linalg.qr(block)[0]  # (n, m)
+
+
 def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues of a small symmetric matrix, ascending, and their vectors."""
     return np.linalg.eigh(matrix)  # (m,), (m, m)

@@ -17,6 +17,7 @@ from coterie.kernels._torch_columns import (  # noqa: F401
     column_mean_and_std,
     column_quantiles,
     median,
+    orthonormal,
     principal_directions,
     small_eigenpairs,
     symmetric_eigenpairs,

@@ -370,7 +370,7 @@ def filtered_subspace(
     most_filters = kernels.FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
         if number or cold:  # where the last search ended, vectors are orthonormal already
-            block, _ = xp.linalg.qr(block)
+            block = kernels.orthonormal(block)
         image = matrix @ block  # (p, m)
         values, rotation = kernels.small_eigenpairs(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
         values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
