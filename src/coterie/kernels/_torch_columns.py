@@ -51,7 +51,7 @@ def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
     start = np.random.RandomState(seed).normal(size=(len(square), rank + OVERSAMPLES))
     block = torch.as_tensor(start, device=rows.device)
     for _ in range(POWERS):
-        block = orthonormal(square @ block)  # (m, w): Y
+        block, _ = torch.linalg.qr(square @ block)  # (m, w): Y
     # With M = X or X^T and M^T M = C, orthonormal columns of M Y are M Y T, for T = (Y^T C Y)^(-1/2).
     image = square @ block
     halved = image @ inverse_root(block.mT @ image)  # (m, w): M^T M Y T
