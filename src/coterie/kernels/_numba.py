@@ -332,18 +332,35 @@ def unit_sums(weights, bounds):
 def gram(indices, weights, total):
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
 
-    A row's weights of zero, which many are once it has been guided, are left out beforehand.
+    A row's weights of zero, which many are once it has been guided, are left out beforehand. Two rows of the triangle
+    are added to at once: a neighbour is then read once for both.
     """
-    numbers, own = np.empty(indices.shape[1], dtype=np.int64), np.empty(indices.shape[1])
+    # Unsigned: negative numbers, which count from the end, need not be looked for.
+    numbers, own = np.empty(indices.shape[1], dtype=np.uint32), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
         count = 0
         for s in range(indices.shape[1]):
             numbers[count], own[count] = indices[i, s], weights[i, s]
             count += weights[i, s] != 0
-        for s in range(count):
-            row = total[numbers[s] * (numbers[s] + 1) // 2 :]
+        for s in range(0, count - 1, 2):
+            row, next_row = triangle_row(total, numbers[s]), triangle_row(total, numbers[s + 1])
+            weight, next_weight = own[s], own[s + 1]
             for t in range(s + 1):
-                row[numbers[t]] += own[s] * own[t]
+                column, other = numbers[t], own[t]
+                row[column] += weight * other
+                next_row[column] += next_weight * other
+            next_row[numbers[s + 1]] += next_weight * next_weight
+        if count % 2:
+            row, weight = triangle_row(total, numbers[count - 1]), own[count - 1]
+            for t in range(count):
+                row[numbers[t]] += weight * own[t]
+
+
+@compiled()
+def triangle_row(triangle, number):
+    """Return a row of a lower triangle, and what comes after it."""
+    number = np.int64(number)
+    return triangle[number * (number + 1) // 2 :]
 
 
 @compiled()
