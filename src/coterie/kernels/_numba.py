@@ -399,7 +399,7 @@ def select_landmarks(triangle, own, found):
 def project(indices, weights, bounds, bases, unit, stacked):
     """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
 
-    Columns of ``bases`` (graphs x p x width) from r on are zeros: 32 columns are added at once.
+    Columns of ``bases`` (graphs x p x width) from r on are zeros: several columns are added at once.
     """
     n_graphs, _, width = bases.shape
     r = stacked.shape[1] // n_graphs
@@ -407,8 +407,7 @@ def project(indices, weights, bounds, bases, unit, stacked):
     for i in range(indices.shape[0]):
         for g in range(n_graphs):
             row[:] = 0
-            for column in range(0, width, LANES):
-                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], bases[g], column, row)
+            add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], bases[g], row)
             scale = inverse_length(row) if unit else row.dtype.type(1)
             for t in range(r):
                 stacked[i, g * r + t] = row[t] * scale
@@ -453,8 +452,7 @@ def embed(indices, weights, bounds, merged, embedding):
     for i in range(indices.shape[0]):
         row[:] = 0
         for g in range(n_graphs):
-            for column in range(0, width, LANES):
-                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], merged[g], column, row)
+            add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], merged[g], row)
         for c in range(embedding.shape[1]):
             embedding[i, c] = row[c]
 

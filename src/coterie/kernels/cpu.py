@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import LANES, _lapack, _plain, triangle_side
+from coterie.kernels import FEW_LANES, _lapack, _plain, triangle_side
 from coterie.threads import are_many_beside
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
@@ -423,7 +423,7 @@ def cached_parts(n_rows: int) -> list[slice]:
 def widened(tables: np.ndarray) -> np.ndarray:
     """Return tables padded with columns of zeros to a multiple of the columns that are added at once."""
     *shape, width = tables.shape
-    wide = np.zeros((*shape, -(-width // LANES) * LANES), dtype=tables.dtype)
+    wide = np.zeros((*shape, -(-width // FEW_LANES) * FEW_LANES), dtype=tables.dtype)
     wide[..., :width] = tables
     return wide
 
