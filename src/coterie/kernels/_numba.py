@@ -333,17 +333,20 @@ def unit_sums(weights, bounds):
 
 
 @compiled()
-def gram(indices, weights, total):
+def gram(indices, weights, n_landmarks, total):
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
 
     A row's weights of zero, which many are once it has been guided, are left out beforehand. Two rows of the triangle
-    are added to at once: a neighbour is then read once for both.
+    are added to at once: a neighbour is then read once for both. It ends, and returns False, before the first row with
+    a neighbour that is not one of ``n_landmarks``.
     """
     # Unsigned: negative numbers, which count from the end, need not be looked for.
     numbers, own = np.empty(indices.shape[1], dtype=np.uint32), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
         count = 0
         for s in range(indices.shape[1]):
+            if not 0 <= indices[i, s] < n_landmarks:
+                return False
             numbers[count], own[count] = indices[i, s], weights[i, s]
             count += weights[i, s] != 0
         for s in range(0, count - 1, 2):
@@ -358,6 +361,7 @@ def gram(indices, weights, total):
             row, weight = triangle_row(total, numbers[count - 1]), own[count - 1]
             for t in range(count):
                 row[numbers[t]] += weight * own[t]
+    return True
 
 
 @compiled()

@@ -355,13 +355,17 @@ def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
 
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
-    check_landmark_numbers(indices, triangle_side(len(total)))
-    compiled_loops().gram(indices, weights, total)
+    n_landmarks = triangle_side(len(total))
+    if not compiled_loops().gram(indices, weights, n_landmarks, total):
+        check_landmark_numbers(indices, n_landmarks)
 
 
 def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
     """Refuse neighbours beyond the landmarks: compiled loops would read and write whatever lies there in memory."""
-    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < n_landmarks:
+    if not indices.size:
+        return
+    least = 0 if indices.dtype.kind == "u" else int(indices.min())
+    if least < 0 or int(indices.max()) >= n_landmarks:
         raise IndexError(
             f"Neighbours must be landmarks 0 to {n_landmarks - 1}. Got {indices.min()} to {indices.max()}."
         )
