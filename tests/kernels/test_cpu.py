@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 from coterie.kernels import cpu as kernels
 
@@ -214,8 +215,30 @@ def test_a_symmetric_matrix_is_worked_on_as_a_triangle(rng, p):
     own = np.flatnonzero(rng.random(p) < 0.5)
     np.testing.assert_array_equal(kernels.whole(kernels.select_landmarks(triangle, own)), matrix[np.ix_(own, own)])
     vector, image = rng.standard_normal(p), np.empty(p)
-    kernels.compiled_loops().multiply(triangle, vector, image)
+    kernels.compiled_loops().multiply(kernels.as_lower(triangle), vector, image)
     np.testing.assert_allclose(image, matrix @ vector, atol=1e-12)
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+def test_a_normalised_matrix_of_mostly_zeros_is_the_same_without_them(rng, share, deflated):
+    matrix = np.where(rng.random((60, 60)) < share, rng.random((60, 60)), 0) + np.diag(rng.random(60))
+    triangle = kernels.symmetric(matrix + matrix.T)
+    degrees = kernels.degrees(triangle)
+    roots, constant = degrees**-0.5, np.sqrt(degrees / degrees.sum()) if deflated else None
+    expected = kernels.whole(kernels.normalised_gram(triangle, roots, constant, "float64"))
+    found = kernels.occupied_gram(triangle, roots, constant, "float64")
+    assert isinstance(found, kernels.Lower) == (share < 0.05)
+    np.testing.assert_allclose(kernels.whole(found), expected, atol=1e-15)
+    lower, vector, image = kernels.as_lower(found), rng.standard_normal(60), np.empty(60)
+    kernels.compiled_loops().multiply(lower, vector, image)
+    known = lower.known  # (60, s)
+    np.testing.assert_allclose(image, (expected - known @ known.T) @ vector, atol=1e-13)
+    np.testing.assert_allclose(known.T @ known, np.eye(known.shape[1]), atol=1e-13)
+    np.testing.assert_allclose(expected @ known, known, atol=1e-13)
+    if deflated and share < 0.05:
+        matrix = kernels.whole(triangle)
+        assert known.shape[1] == connected_components(matrix)[0] - 1
 
 
 def test_steps_of_lanczos_method_end_where_the_pairs_that_are_sought_have_converged(rng):

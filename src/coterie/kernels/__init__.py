@@ -6,7 +6,9 @@ import math
 from types import ModuleType
 from typing import Any
 
-LANES = 32  # columns that compiled loops add at once
+# Columns that compiled loops add at once. Of the last ones of a table only half as many, where that is enough.
+LANES = 32
+FEW_LANES = LANES // 2
 
 # A row is alone at a landmark where all others together have no more than this share of the weight.
 ALONE = 1e-9

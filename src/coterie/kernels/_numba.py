@@ -27,10 +27,14 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
 )
 from coterie.kernels._numba_spectra import (  # noqa: F401
     add_row_sums,
+    count_occupied,
     extend_krylov,
+    fill_occupied,
     largest_values,
     multiply,
     normalise,
+    normalise_occupied,
+    number_pieces,
     search_krylov,
 )
 from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within
@@ -329,21 +333,42 @@ def unit_sums(weights, bounds):
 
 
 @compiled()
-def gram(indices, weights, total):
+def gram(indices, weights, n_landmarks, total):
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
 
-    A row's weights of zero, which many are once it has been guided, are left out beforehand.
+    A row's weights of zero, which many are once it has been guided, are left out beforehand. Two rows of the triangle
+    are added to at once: a neighbour is then read once for both. It ends, and returns False, before the first row with
+    a neighbour that is not one of ``n_landmarks``.
     """
-    numbers, own = np.empty(indices.shape[1], dtype=np.int64), np.empty(indices.shape[1])
+    # Unsigned: negative numbers, which count from the end, need not be looked for.
+    numbers, own = np.empty(indices.shape[1], dtype=np.uint32), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
         count = 0
         for s in range(indices.shape[1]):
+            if not 0 <= indices[i, s] < n_landmarks:
+                return False
             numbers[count], own[count] = indices[i, s], weights[i, s]
             count += weights[i, s] != 0
-        for s in range(count):
-            row = total[numbers[s] * (numbers[s] + 1) // 2 :]
+        for s in range(0, count - 1, 2):
+            row, next_row = triangle_row(total, numbers[s]), triangle_row(total, numbers[s + 1])
+            weight, next_weight = own[s], own[s + 1]
             for t in range(s + 1):
-                row[numbers[t]] += own[s] * own[t]
+                column, other = numbers[t], own[t]
+                row[column] += weight * other
+                next_row[column] += next_weight * other
+            next_row[numbers[s + 1]] += next_weight * next_weight
+        if count % 2:
+            row, weight = triangle_row(total, numbers[count - 1]), own[count - 1]
+            for t in range(count):
+                row[numbers[t]] += weight * own[t]
+    return True
+
+
+@compiled()
+def triangle_row(triangle, number):
+    """Return a row of a lower triangle, and what comes after it."""
+    number = np.int64(number)
+    return triangle[number * (number + 1) // 2 :]
 
 
 @compiled()
@@ -378,7 +403,7 @@ def select_landmarks(triangle, own, found):
 def project(indices, weights, bounds, bases, unit, stacked):
     """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
 
-    Columns of ``bases`` (graphs x p x width) from r on are zeros: 32 columns are added at once.
+    Columns of ``bases`` (graphs x p x width) from r on are zeros: several columns are added at once.
     """
     n_graphs, _, width = bases.shape
     r = stacked.shape[1] // n_graphs
@@ -386,8 +411,7 @@ def project(indices, weights, bounds, bases, unit, stacked):
     for i in range(indices.shape[0]):
         for g in range(n_graphs):
             row[:] = 0
-            for column in range(0, width, LANES):
-                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], bases[g], column, row)
+            add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], bases[g], row)
             scale = inverse_length(row) if unit else row.dtype.type(1)
             for t in range(r):
                 stacked[i, g * r + t] = row[t] * scale
@@ -432,8 +456,7 @@ def embed(indices, weights, bounds, merged, embedding):
     for i in range(indices.shape[0]):
         row[:] = 0
         for g in range(n_graphs):
-            for column in range(0, width, LANES):
-                add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], merged[g], column, row)
+            add_rows(indices[i], weights[i], bounds[g], bounds[g + 1], merged[g], row)
         for c in range(embedding.shape[1]):
             embedding[i, c] = row[c]
 

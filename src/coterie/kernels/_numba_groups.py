@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.kernels import ALONE, LANES
+from coterie.kernels import ALONE
 from coterie.kernels._compiling import FASTMATH, compiled
 from coterie.kernels._vectors import add_rows, add_square_gaps
 
@@ -24,8 +24,7 @@ def assign(embedding, columns, k, labels, nearest, second):
     squares = np.empty(width, dtype=columns.dtype)
     for i in range(embedding.shape[0]):
         squares[:] = 0
-        for column in range(0, width, LANES):
-            add_square_gaps(embedding[i], columns, column, squares)
+        add_square_gaps(embedding[i], columns, squares)
         best, runner_up, label = np.inf, np.inf, 0
         for c in range(k):
             value = squares[c]
@@ -116,8 +115,7 @@ def other_votes(indices, weights, first, last, labels, at_landmarks, totals, vot
             shares[s] = own / others if others > ALONE * total else 0.0
             itself += shares[s] * own
         row[:] = 0
-        for column in range(0, width, LANES):
-            add_rows(indices[i], shares, first, last, at_landmarks, column, row)
+        add_rows(indices[i], shares, first, last, at_landmarks, row)
         row[labels[i]] -= itself
         for label in range(votes.shape[1]):
             votes[i, label] += row[label]

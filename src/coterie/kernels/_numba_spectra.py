@@ -1,6 +1,7 @@
 """The CPU's work on small symmetric matrices, in numba: some eigenvalues, and Lanczos' method.
 
 Those of graphs are lower triangles, row by row: half as much to read, which is what a product with a vector waits for.
+Where few landmarks share rows, only the numbers other than zero are read: see :class:`coterie.kernels.cpu.Lower`.
 """
 
 from __future__ import annotations
@@ -126,7 +127,106 @@ def normalise(triangle, roots, constant, found):
 
 
 @compiled(fastmath=FASTMATH)
-def multiply(triangle, vector, image):
+def count_occupied(triangle):
+    """Return how many numbers are not zero."""
+    count = 0
+    for e in range(triangle.shape[0]):
+        count += triangle[e] != 0
+    return count
+
+
+@compiled()
+def normalise_occupied(triangle, roots, values, columns, starts):
+    """Write D^(-1/2) G D^(-1/2), given the roots of 1 / D: its numbers other than zero, and half of its diagonal."""
+    count = 0
+    for i in range(roots.shape[0]):
+        starts[i] = count
+        row = triangle[i * (i + 1) // 2 :]
+        for j in range(i + 1):
+            if row[j] != 0:
+                values[count], columns[count] = row[j] * roots[i] * roots[j] * (0.5 if i == j else 1.0), j
+                count += 1
+    starts[roots.shape[0]] = count
+
+
+@compiled()
+def number_pieces(columns, starts, pieces):
+    """Write the connected component of every landmark to ``pieces``, and return their number."""
+    count = 0
+    for i in range(pieces.shape[0]):
+        pieces[i] = i
+        for e in range(starts[i], starts[i + 1]):
+            first, second = root_of(pieces, i), root_of(pieces, np.int64(columns[e]))
+            pieces[max(first, second)] = min(first, second)
+    for i in range(pieces.shape[0]):  # a root comes before all others
+        if pieces[i] == i:
+            pieces[i] = -count - 1
+            count += 1
+        else:
+            pieces[i] = pieces[pieces[i]]
+    for i in range(pieces.shape[0]):
+        pieces[i] = -pieces[i] - 1
+    return count
+
+
+@compiled()
+def root_of(pieces, i):
+    """Return the landmark that stands for the component of another one, and shorten the way there."""
+    while pieces[i] != i:
+        pieces[i] = pieces[pieces[i]]
+        i = pieces[i]
+    return i
+
+
+@compiled()
+def fill_occupied(values, columns, starts, constant, whole):
+    """Write all of such a matrix, less c c^T."""
+    for i in range(len(whole)):
+        for j in range(len(whole)):
+            whole[i, j] = -constant[i] * constant[j]
+    for i in range(len(whole)):
+        for e in range(starts[i], starts[i + 1]):
+            whole[i, columns[e]] += values[e]
+            whole[columns[e], i] += values[e]
+
+
+@compiled()
+def multiply(lower, vector, image):
+    """Write the product of a symmetric matrix, a :class:`coterie.kernels.cpu.Lower`, with a vector to ``image``."""
+    if len(lower.columns):
+        multiply_occupied(lower.values, lower.columns, lower.starts, vector, image)
+        subtract_constants(lower.constant, lower.pieces, lower.shares, vector, image)
+    else:
+        multiply_triangle(lower.values, vector, image)
+
+
+@compiled(fastmath=FASTMATH)
+def multiply_occupied(values, columns, starts, vector, image):
+    """Write the product of such a matrix with a vector to ``image``: every number is read once."""
+    image[:] = 0
+    for i in range(vector.shape[0]):
+        own, total = vector[i], vector[i] * 0
+        for e in range(starts[i], starts[i + 1]):
+            column, value = columns[e], values[e]
+            total += value * vector[column]
+            image[column] += value * own
+        image[i] += total
+
+
+@compiled()
+def subtract_constants(constant, pieces, shares, vector, image):
+    """Subtract from ``image`` what the vector c of each component, made unit, contributes to a product."""
+    overlaps = np.zeros_like(shares)
+    for i in range(vector.shape[0]):
+        overlaps[pieces[i]] += constant[i] * vector[i]
+    for t in range(shares.shape[0]):
+        overlaps[t] = overlaps[t] / shares[t] if shares[t] > 0 else 0.0
+    for i in range(vector.shape[0]):
+        image[i] -= constant[i] * overlaps[pieces[i]]
+
+
+@compiled(fastmath=FASTMATH)
+def multiply_triangle(triangle, vector, image):
     """Write the product of a symmetric matrix with a vector to ``image``: four rows at once, each read once."""
     n = vector.shape[0]
     image[:] = 0
@@ -164,7 +264,7 @@ def multiply(triangle, vector, image):
 
 
 @compiled()
-def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, tolerance):
+def search_krylov(lower, basis, diagonal, beside, done, first_look, count, tolerance):
     """Take steps of Lanczos' method, after those that are ``done``, until the largest eigenpairs seem to be there.
 
     The least of them is most often the last to converge. Where the norm of M v - lambda v is within ``tolerance`` for
@@ -173,7 +273,7 @@ def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, to
     most = diagonal.shape[0]
     while done < most:
         before, done = done, min(max(first_look, int(done * STEPS_GROWTH) + 1), most)
-        if extend_krylov(triangle, basis, diagonal, beside, before, done) <= done:
+        if extend_krylov(lower, basis, diagonal, beside, before, done) <= done:
             return 0
         own, next_to = diagonal[:done], beside[: done - 1]
         bound = np.abs(own).max() + 2 * next_to.max()
@@ -185,7 +285,7 @@ def search_krylov(triangle, basis, diagonal, beside, done, first_look, count, to
 
 
 @compiled(fastmath=FASTMATH)
-def extend_krylov(triangle, basis, diagonal, beside, first, last):
+def extend_krylov(lower, basis, diagonal, beside, first, last):
     """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
 
     M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What the
@@ -194,7 +294,7 @@ def extend_krylov(triangle, basis, diagonal, beside, first, last):
     """
     image = np.empty(basis.shape[1], dtype=basis.dtype)
     for j in range(first, last):
-        multiply(triangle, basis[j], image)
+        multiply(lower, basis[j], image)
         overlap = image[0] * 0
         for c in range(image.shape[0]):
             overlap += basis[j, c] * image[c]

@@ -13,7 +13,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from coterie.kernels import LANES
+from coterie.kernels import FEW_LANES, LANES
+from coterie.kernels._compiling import compiled
 
 WORD_BITS = 64  # values compared at once
 
@@ -56,50 +57,84 @@ def count_bits(typing_context, word):
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
-def add_rows(typing_context, indices, weights, start, stop, table, column, out):
-    """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``: 32 columns from ``column`` on.
+def rows_adder(lanes):
+    """Return the instructions that add weighted rows, ``lanes`` columns of them, in registers."""
 
-    Neither ``table``, of two dimensions, nor ``out`` may end before those columns do.
-    """
+    @intrinsic
+    def add_columns(typing_context, indices, weights, start, stop, table, column, out):
+        """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``: columns from ``column`` on.
 
-    def generate(context, builder, signature, arguments):
-        numbers, factors, first, last, rows, left, sums = arguments
+        Neither ``table``, of two dimensions, nor ``out`` may end before those columns do.
+        """
 
-        def more(s, vector):
-            number = builder.zext(builder.load(pointer(context, builder, indices, numbers, s)), first.type)
-            factor = builder.load(pointer(context, builder, weights, factors, s))
-            row = load_row(context, builder, table, rows, number, left, vector)
-            return builder.fmul(repeated(builder, factor, vector), row, flags=SUM_FLAGS)
+        def generate(context, builder, signature, arguments):
+            numbers, factors, first, last, rows, left, sums = arguments
 
-        return add_vectors(context, builder, out, sums, left, first, last, more)
+            def more(s, vector):
+                number = builder.zext(builder.load(pointer(context, builder, indices, numbers, s)), first.type)
+                factor = builder.load(pointer(context, builder, weights, factors, s))
+                row = load_row(context, builder, table, rows, number, left, vector)
+                return builder.fmul(repeated(builder, factor, vector), row, flags=SUM_FLAGS)
 
-    must_be_contiguous(indices, weights, table, out)
-    return types.void(indices, weights, types.intp, types.intp, table, types.intp, out), generate
+            return add_vectors(context, builder, out, sums, left, first, last, more, lanes)
 
+        must_be_contiguous(indices, weights, table, out)
+        return types.void(indices, weights, types.intp, types.intp, table, types.intp, out), generate
 
-@intrinsic
-def add_square_gaps(typing_context, values, table, column, out):
-    """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``: 32 columns, as in :func:`add_rows`."""
-
-    def generate(context, builder, signature, arguments):
-        numbers, rows, left, sums = arguments
-        count = cgutils.unpack_tuple(builder, make_array(table)(context, builder, rows).shape)[0]
-
-        def more(t, vector):
-            own = repeated(builder, builder.load(pointer(context, builder, values, numbers, t)), vector)
-            gap = builder.fsub(own, load_row(context, builder, table, rows, t, left, vector))
-            return builder.fmul(gap, gap, flags=SUM_FLAGS)
-
-        return add_vectors(context, builder, out, sums, left, ir.Constant(left.type, 0), count, more)
-
-    must_be_contiguous(values, table, out)
-    return types.void(values, table, types.intp, out), generate
+    return add_columns
 
 
-def add_vectors(context, builder, out_type, out, column, start, stop, more):
-    """Add the vectors ``more(s)``, from ``start`` to ``stop``, to 32 numbers of ``out``."""
-    vector = ir.VectorType(context.get_value_type(out_type.dtype), LANES)
+def gaps_adder(lanes):
+    """Return the instructions that add squared differences, ``lanes`` columns of them, in registers."""
+
+    @intrinsic
+    def add_columns(typing_context, values, table, column, out):
+        """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``: columns as for weighted rows."""
+
+        def generate(context, builder, signature, arguments):
+            numbers, rows, left, sums = arguments
+            count = cgutils.unpack_tuple(builder, make_array(table)(context, builder, rows).shape)[0]
+
+            def more(t, vector):
+                own = repeated(builder, builder.load(pointer(context, builder, values, numbers, t)), vector)
+                gap = builder.fsub(own, load_row(context, builder, table, rows, t, left, vector))
+                return builder.fmul(gap, gap, flags=SUM_FLAGS)
+
+            return add_vectors(context, builder, out, sums, left, ir.Constant(left.type, 0), count, more, lanes)
+
+        must_be_contiguous(values, table, out)
+        return types.void(values, table, types.intp, out), generate
+
+    return add_columns
+
+
+many_rows, few_rows = rows_adder(LANES), rows_adder(FEW_LANES)
+many_gaps, few_gaps = gaps_adder(LANES), gaps_adder(FEW_LANES)
+
+
+@compiled()
+def add_rows(indices, weights, start, stop, table, out):
+    """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``, which is as wide as the table."""
+    last = table.shape[1] // LANES * LANES
+    for column in range(0, last, LANES):
+        many_rows(indices, weights, start, stop, table, column, out)
+    if last < table.shape[1]:
+        few_rows(indices, weights, start, stop, table, last, out)
+
+
+@compiled()
+def add_square_gaps(values, table, out):
+    """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``, which is as wide as the table."""
+    last = table.shape[1] // LANES * LANES
+    for column in range(0, last, LANES):
+        many_gaps(values, table, column, out)
+    if last < table.shape[1]:
+        few_gaps(values, table, last, out)
+
+
+def add_vectors(context, builder, out_type, out, column, start, stop, more, lanes):
+    """Add the vectors ``more(s)``, from ``start`` to ``stop``, to some numbers of ``out``."""
+    vector = ir.VectorType(context.get_value_type(out_type.dtype), lanes)
     address = pointer(context, builder, out_type, out, column, vector)
     total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))  # a register, once LLVM is done
     builder.store(builder.load(address, align=size_of(out_type)), total)
@@ -110,7 +145,7 @@ def add_vectors(context, builder, out_type, out, column, start, stop, more):
 
 
 def load_row(context, builder, table_type, table, number, column, vector):
-    """Return 32 numbers of a table's row."""
+    """Return some numbers of a table's row."""
     width = cgutils.unpack_tuple(builder, make_array(table_type)(context, builder, table).shape)[1]
     at = builder.add(builder.mul(number, width), column)
     return builder.load(pointer(context, builder, table_type, table, at, vector), align=size_of(table_type))

@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from functools import cache
 from itertools import accumulate, pairwise
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import LANES, _lapack, _plain, triangle_side
+from coterie.kernels import FEW_LANES, _lapack, _plain, triangle_side
 from coterie.threads import are_many_beside
 
 # Several graphs, runs or parts are worked on one by one, each on a thread of its own.
@@ -39,6 +39,10 @@ ASSIGNED_BY_PRODUCTS = 128
 
 # Landmarks are stored a second time, dense and column by column, up to this many numbers: products are faster then.
 DENSE_NUMBERS = 25_000_000
+
+# Of a symmetric matrix with a smaller share of numbers other than zero, only these are multiplied with: one of them
+# takes ten times as long as one of many that are next to each other.
+SPARSE_SHARE = 1 / 12
 
 # Types that ``level`` converts on the way; others are converted first.
 LEVELLED = (np.uint8, np.float32, np.float64)
@@ -147,27 +151,71 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
 
 
-def symmetric(matrix: np.ndarray) -> np.ndarray:
+class Lower(NamedTuple):
+    """A symmetric matrix as its lower triangle, row by row: all numbers of it, or those other than zero.
+
+    For the latter, ``values`` hold half of the diagonal, and c c^T is to be subtracted: it has no zeros. Such a graph
+    may fall into pieces. The eigenvalue 1 is then multiple, which Lanczos' method could miss, but its vectors are
+    known: the parts of c in the pieces. Products are those of the matrix without all of these.
+    """
+
+    values: np.ndarray  # (e,)
+    columns: np.ndarray  # (e,) of the values; none where all numbers are there
+    starts: np.ndarray  # (p + 1,) where each row begins
+    constant: np.ndarray  # (p,) c
+    pieces: np.ndarray  # (p,) numbers of connected components
+    shares: np.ndarray  # (m,) of the square of c in every piece
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the values."""
+        return self.values.dtype
+
+    @property
+    def known(self) -> np.ndarray:
+        """Orthonormal vectors of the eigenvalue 1, without c: one less than there are pieces (p, u - 1)."""
+        used = self.shares > 0
+        if used.sum() < 2:
+            return np.empty((len(self.constant), 0))
+        roots = np.sqrt(self.shares[used])  # (u,) c in terms of the pieces' unit vectors
+        others = np.zeros((len(used), len(roots) - 1))
+        others[used] = np.linalg.qr(roots[:, None], mode="complete")[0][:, 1:] / roots[:, None]  # orthogonal to c
+        return self.constant[:, None] * others[self.pieces]
+
+
+def as_lower(matrix: Lower | np.ndarray) -> Lower:
+    """Return a lower triangle as what products are made with."""
+    if isinstance(matrix, Lower):
+        return matrix
+    constant, none = np.zeros(side(matrix), matrix.dtype), np.empty(0, np.int64)
+    return Lower(matrix, np.empty(0, np.uint32), none, constant, none, np.empty(0))
+
+
+def symmetric(matrix: Lower | np.ndarray) -> Lower | np.ndarray:
     """Return a symmetric matrix as its lower triangle, row by row, unless it is that already: half as much to read."""
-    if matrix.ndim == 1:
+    if isinstance(matrix, Lower) or matrix.ndim == 1:
         return matrix
     triangle = np.empty(len(matrix) * (len(matrix) + 1) // 2, dtype=matrix.dtype)
     compiled_loops().fill_triangle(matrix, triangle)
     return triangle
 
 
-def whole(matrix: np.ndarray) -> np.ndarray:
+def whole(matrix: Lower | np.ndarray) -> np.ndarray:
     """Return all of a symmetric matrix, given that or its lower triangle."""
-    if matrix.ndim > 1:
+    if not isinstance(matrix, Lower) and matrix.ndim > 1:
         return matrix
-    p = triangle_side(len(matrix))
-    found = np.empty((p, p), dtype=matrix.dtype)
-    compiled_loops().fill_symmetric(matrix, found)
+    found = np.empty((side(matrix), side(matrix)), dtype=matrix.dtype)
+    if isinstance(matrix, Lower):
+        compiled_loops().fill_occupied(*matrix[:4], found)
+    else:
+        compiled_loops().fill_symmetric(matrix, found)
     return found  # (p, p)
 
 
-def side(matrix: np.ndarray) -> int:
+def side(matrix: Lower | np.ndarray) -> int:
     """Return the number of rows of a symmetric matrix, given all of it or its lower triangle."""
+    if isinstance(matrix, Lower):
+        return len(matrix.constant)
     return len(matrix) if matrix.ndim > 1 else triangle_side(len(matrix))
 
 
@@ -185,8 +233,25 @@ def normalised_gram(triangle: np.ndarray, roots: np.ndarray, constant: np.ndarra
     return found  # a triangle
 
 
+def occupied_gram(
+    triangle: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str
+) -> Lower | np.ndarray:
+    """Return the same as :func:`normalised_gram`, but only its numbers other than zero where they are few."""
+    n_occupied = compiled_loops().count_occupied(triangle)
+    if n_occupied > SPARSE_SHARE * len(triangle):
+        return normalised_gram(triangle, roots, constant, precision)
+    p, loops = len(roots), compiled_loops()
+    values, columns = np.empty(n_occupied, precision), np.empty(n_occupied, np.uint32)
+    starts, pieces = np.empty(p + 1, np.int64), np.empty(p, np.int64)
+    loops.normalise_occupied(triangle, roots, values, columns, starts)
+    n_pieces = loops.number_pieces(columns, starts, pieces)
+    constant = np.zeros(p) if constant is None else constant
+    shares = np.bincount(pieces, constant**2, n_pieces)  # (m,)
+    return Lower(values, columns, starts, constant.astype(precision), pieces, shares)
+
+
 def search_krylov(
-    triangle: np.ndarray,
+    matrix: Lower | np.ndarray,
     basis: np.ndarray,
     diagonal: np.ndarray,
     beside: np.ndarray,
@@ -196,15 +261,15 @@ def search_krylov(
     tolerance: float,
 ) -> int:
     """Take steps of Lanczos' method; see ``_numba.search_krylov``."""
-    given = (triangle, basis, diagonal, beside, done, first_look, count, tolerance)
+    given = (as_lower(matrix), basis, diagonal, beside, done, first_look, count, tolerance)
     return int(compiled_loops().search_krylov(*given))
 
 
 def extend_krylov(
-    triangle: np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
+    matrix: Lower | np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
-    return int(compiled_loops().extend_krylov(triangle, basis, diagonal, beside, first, last))
+    return int(compiled_loops().extend_krylov(as_lower(matrix), basis, diagonal, beside, first, last))
 
 
 singular_vectors = _lapack.singular_vectors
@@ -295,13 +360,17 @@ def new_gram(n_landmarks: int, like: np.ndarray) -> np.ndarray:
 
 def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row."""
-    check_landmark_numbers(indices, triangle_side(len(total)))
-    compiled_loops().gram(indices, weights, total)
+    n_landmarks = triangle_side(len(total))
+    if not compiled_loops().gram(indices, weights, n_landmarks, total):
+        check_landmark_numbers(indices, n_landmarks)
 
 
 def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
     """Refuse neighbours beyond the landmarks: compiled loops would read and write whatever lies there in memory."""
-    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < n_landmarks:
+    if not indices.size:
+        return
+    least = 0 if indices.dtype.kind == "u" else int(indices.min())
+    if least < 0 or int(indices.max()) >= n_landmarks:
         raise IndexError(
             f"Neighbours must be landmarks 0 to {n_landmarks - 1}. Got {indices.min()} to {indices.max()}."
         )
@@ -363,7 +432,7 @@ def cached_parts(n_rows: int) -> list[slice]:
 def widened(tables: np.ndarray) -> np.ndarray:
     """Return tables padded with columns of zeros to a multiple of the columns that are added at once."""
     *shape, width = tables.shape
-    wide = np.zeros((*shape, -(-width // LANES) * LANES), dtype=tables.dtype)
+    wide = np.zeros((*shape, -(-width // FEW_LANES) * FEW_LANES), dtype=tables.dtype)
     wide[..., :width] = tables
     return wide
 

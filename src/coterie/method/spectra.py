@@ -145,8 +145,10 @@ def graph_spectrum(
     p = degrees.shape[-1]
     if p < ITERATE_FROM:
         precision = "float64"  # all of it takes no time
-    laplacian = kernels.normalised_gram(gram, roots, constant, precision)
-    found = top_eigenpairs(laplacian, min(n_components + 1, p), start, goal)
+    count = min(n_components + 1, p)
+    by_products = start is None and not kernels.BATCHED and can_iterate(p, count)  # with single vectors
+    normalised = kernels.occupied_gram if by_products else kernels.normalised_gram
+    found = top_eigenpairs(normalised(gram, roots, constant, precision), count, start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
     lengths = inverse_roots(values[..., :used], NO_STRUCTURE[precision])  # (m,)
@@ -277,7 +279,7 @@ def top_eigenpairs(
     """
     kernels = kernels_of(matrix)
     size = kernels.side(matrix)
-    iterate = size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
+    iterate = can_iterate(size, count)
     if iterate:
         found = None if kernels.BATCHED or start is not None else lanczos(matrix, count)
         if found is None and (kernels.BATCHED or size > REDUCE_UP_TO):
@@ -291,29 +293,46 @@ def top_eigenpairs(
     return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
-def lanczos(matrix: np.ndarray, count: int) -> Eigenpairs | None:
+def can_iterate(size: int, count: int) -> bool:
+    """Whether some eigenpairs of a matrix are so few that iterating is faster than a full reduction."""
+    return size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
+
+
+def lanczos(matrix: cpu.Lower | np.ndarray, count: int) -> Eigenpairs | None:
     """Return the top eigenpairs by Lanczos' method, the fastest one, or None where it misses some.
 
     It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
-    components.
+    components. Those of a sparse graph are known, and are left out.
     """
-    matrix = cpu.symmetric(matrix)
-    size = cpu.side(matrix)
-    most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[matrix.dtype.itemsize]
-    basis = np.empty((most + 1, size), dtype=matrix.dtype)
-    basis[0] = random_direction(size, matrix.dtype)
+    lower = cpu.as_lower(cpu.symmetric(matrix))
+    known = lower.known[:, :count]  # (p, s)
+    ones = np.ones(known.shape[1])
+    if len(ones) == count:
+        return Eigenpairs(ones, known)
+    found = single_eigenpairs(lower, count - len(ones))
+    if found is None:
+        return None
+    return Eigenpairs(np.concatenate([ones, found.values]), np.column_stack([known, found.vectors]))
+
+
+def single_eigenpairs(lower: cpu.Lower, count: int) -> Eigenpairs | None:
+    """Return the top eigenpairs by Lanczos' method, or None where it misses some."""
+    size = cpu.side(lower)
+    most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[lower.dtype.itemsize]
+    basis = np.empty((most + 1, size), dtype=lower.dtype)
+    basis[0] = random_direction(size, lower.dtype)
     diagonal, beside = np.zeros((2, most))
     while done < most:
         first_look = max(FEWEST_STEPS, int(STEPS_PER_PAIR * count))
-        done = cpu.search_krylov(matrix, basis, diagonal, beside, done, first_look, count, tolerance)
+        done = cpu.search_krylov(lower, basis, diagonal, beside, done, first_look, count, tolerance)
         if not done:
             return None
         step, left = (diagonal[:done], beside[: done - 1]), float(beside[done - 1])
         values = cpu.tridiagonal_values(*step, count)  # (m,) ascending
         turn = cpu.tridiagonal_vectors(*step, values)  # (steps, m)
         if ritz_residual(turn, left) <= tolerance:
-            vectors = basis[:done].T @ turn[:, ::-1].astype(matrix.dtype)  # (p, m)
-            missed = largest_beside(matrix, vectors) > values[0] + tolerance
+            vectors = basis[:done].T @ turn[:, ::-1].astype(lower.dtype)  # (p, m)
+            missed = largest_beside(lower, vectors) > values[0] + tolerance
             return None if missed else Eigenpairs(values[::-1], vectors.astype(np.float64))
     return None
 
@@ -326,7 +345,7 @@ def ritz_residual(turn: np.ndarray, left: float) -> float:
     return left * float(np.abs(turn[-1]).max()) if turn.size else np.inf
 
 
-def largest_beside(matrix: np.ndarray, vectors: np.ndarray) -> float:
+def largest_beside(matrix: cpu.Lower | np.ndarray, vectors: np.ndarray) -> float:
     """Return a lower bound, nearly sharp, of the largest eigenvalue whose vectors are orthogonal to the given ones.
 
     By some more steps of Lanczos' method: a Krylov basis that begins with the given vectors stays orthogonal to them.
