@@ -152,6 +152,22 @@ def test_the_column_of_ids_is_remembered(folder, model):
     assert frame["label"].tolist() == pd.read_csv("a.csv")["label"].tolist()
 
 
+@pytest.mark.parametrize("column", ["person", 0])
+def test_a_model_that_python_made_has_its_column_of_ids_too(folder, model, column):
+    _, new = model
+    frames = {name: pd.DataFrame(view).add_prefix("c") for name, view in new.items()}
+    for frame in frames.values():
+        frame.insert(0, "person", [f"p{i}" for i in range(100)])
+    fitted = GuidedCoTraining(K, id_column="person", n_landmarks=60, random_state=0).fit(frames)
+    coterie.save(fitted.set_params(id_column=column), "ids.coterie")
+    for name, frame in frames.items():
+        frame.iloc[::-1].to_csv(f"{name}.csv", index=False)
+    run("predict", "ids.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
+    found = pd.read_csv("b.csv").iloc[::-1]
+    assert found.iloc[:, 0].tolist() == fitted.row_ids_.tolist()
+    assert found["label"].tolist() == fitted.labels_.tolist()
+
+
 def test_drift_is_an_exit_code(folder, model):
     _, new = model
     found = json.loads(run("drift", "m.coterie", *FILES, "--json").stdout)

@@ -118,7 +118,7 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
     return OpenedViews(files, places, dict(files), ids, n_rows, named)
 
 
-def no_files(id_column: str | None) -> OpenedViews:
+def no_files(id_column: str | int | None) -> OpenedViews:
     """Return views without rows, as on a day without any: with ids, if the files would have had a column of them."""
     import numpy as np
 
