@@ -385,7 +385,7 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
     given = parameters
     for name in ("n_clusters", "n_landmarks", "max_iter"):
         if not is_auto(given[name]):
-            check_int(owner, name, given[name], low=1)
+            check_int(owner, name, given[name], low=1, otherwise=" or 'auto'")
     check_neighbors(owner, given["n_neighbors"])
     check_int(owner, "n_init", given["n_init"], low=1)
     check_real(owner, "tol", given["tol"], low=0)
@@ -436,7 +436,7 @@ def check_neighbors(owner: str, n_neighbors: Any) -> None:
         return
     scales = as_scales(n_neighbors)
     for q in scales:
-        check_int(owner, "n_neighbors", q, low=1)
+        check_int(owner, "n_neighbors", q, low=1, otherwise=", a list of different ones, or 'auto'")
     if len(set(scales)) < max(len(scales), 1):
         refuse(owner, "n_neighbors", "one number, or several different ones", n_neighbors)
 

@@ -48,10 +48,10 @@ def in_python(value: Any) -> Any:
     return [in_python(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def check_int(owner: str, name: str, value: Any, *, low: int) -> None:
-    """Refuse what is not a whole number of at least ``low``."""
+def check_int(owner: str, name: str, value: Any, *, low: int, otherwise: str = "") -> None:
+    """Refuse what is not a whole number of at least ``low``; ``otherwise`` is what the message allows besides."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        refuse(owner, name, f"an int of at least {low}", value)
+        refuse(owner, name, f"an int of at least {low}{otherwise}", value)
 
 
 def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = False) -> None:

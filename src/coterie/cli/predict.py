@@ -13,7 +13,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.fit import Confidence, Embedding, show_rest
-from coterie.cli.session import Voice, cell
+from coterie.cli.session import Voice, cell, numbered
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import (
     ColumnsOf,
@@ -294,7 +294,8 @@ def show(console: Console, found: dict[str, Any]) -> None:
     sizes = found["sizes"]
     used = sum(size > 0 for size in sizes)
     console.print(
-        f"[bold]{found['rows']:,} rows[/bold] in {used} of {found['clusters']} clusters, {found['seconds']:.1f} s"
+        f"[bold]{numbered(found['rows'], 'row')}[/bold] in {used} of {found['clusters']} clusters, "
+        f"{found['seconds']:.1f} s"
     )
     if found["left_out"]:
         console.print(cell(f"without views: {', '.join(found['left_out'])}"))
