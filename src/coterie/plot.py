@@ -108,7 +108,7 @@ def draw_clusters(ax: Any, positions: np.ndarray, labels: np.ndarray, n_clusters
 
 
 def central(positions: np.ndarray) -> np.ndarray:
-    """Return the row nearest to the median: of two islands that lies between them, perhaps among another cluster's rows.
+    """Return the row nearest to the median, which may itself lie between two islands, among another cluster's rows.
 
     Examples
     --------
