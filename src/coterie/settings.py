@@ -424,8 +424,8 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
         )
     if (total := found.sum(dtype=np.float64)) > MOST_WEIGHT:
         raise ValueError(
-            f"The 'sample_weight' of {owner}.fit stands for {total:.1e} rows, and a fit takes as long as of so many. "
-            "Divide it by a common factor, and round."
+            f"The 'sample_weight' of {owner}.fit stands for {total:.1e} rows, and a fit takes as long as for that "
+            "many. Divide it by a common factor, and round."
         )
     return found.astype(np.int64)  # (n,)
 

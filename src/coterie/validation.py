@@ -139,8 +139,8 @@ def must_be_finite(stage: str, *arrays: Any) -> None:
     if bad:
         raise ValueError(
             f"Numbers of the fit's stage {stage!r} are not finite, so no clusters can be made from them. Rows of X may "
-            "be of very unlike sizes: try scaling='standard', metric='cosine' or dtype='float64', or leave out the "
-            "rows farthest from the others."
+            "differ by orders of magnitude: try scaling='standard', metric='cosine' or dtype='float64', or leave out "
+            "the rows farthest from the others."
         )
 
 

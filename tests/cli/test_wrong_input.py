@@ -267,7 +267,7 @@ def test_names_of_files_may_be_any_bytes(folder):
 
 
 def test_a_column_of_ids_that_no_file_can_have_is_refused(folder):
-    assert "pixels.npy has no column 'person', which is to be the id column" in refused(
+    assert "pixels.npy has no id column 'person', and neither has any other file" in refused(
         "fit", "pixels.npy", "-k", "3", "--id-column", "person"
     )
 

@@ -98,7 +98,7 @@ def predict(
     read = [*opened.sources, model, config, target]
     check_new_outputs([labels, embedding], read, overwrite=overwrite, json=json)
     if novelty and not hasattr(estimator, "cluster_sizes_"):
-        raise ValueError(f"{model} was written by an older version of Coterie, which knew no novelty. Fit again.")
+        raise ValueError(f"{model} was written by an older version of Coterie, which had no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
     columns: dict[Path, ColumnsOf] = {}
