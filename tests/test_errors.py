@@ -25,6 +25,7 @@ BAD_VIEWS = {
     "one NaN": (lambda v: put(v, np.nan), r"NaN.*'view1', row 7.*impute"),
     "infinity": (lambda v: put(v, np.inf), r"infinity.*'view1', row 7"),
     "text": (lambda v: np.full(v.shape, "a"), r"'view1'.*not numbers.*Encode"),
+    "text of digits": (lambda v: v.astype(str), r"'view1'.*not numbers \(<U.*astype\(float\)"),
     "objects": (lambda v: np.full(v.shape, {}, dtype=object), r"'view1'.*not numbers"),
     "complex": (lambda v: v + 1j, r"Complex data not supported.*'view1'"),
     "1-D": (lambda v: v[:, 0], r"got 1D array.*'view1'.*Reshape"),
@@ -54,7 +55,7 @@ def test_what_is_no_random_state_is_named(good, seed):
             model.fit(good)
 
 
-@pytest.mark.parametrize("case", ["one NaN", "infinity", "text", "complex", "1-D", "other length"])
+@pytest.mark.parametrize("case", ["one NaN", "infinity", "text", "text of digits", "complex", "1-D", "other length"])
 def test_bad_new_rows(good, case):
     spoil, message = BAD_VIEWS[case]
     model = GuidedCoTraining(3, random_state=0).fit(good)
@@ -71,7 +72,9 @@ BAD_PARAMETERS = [
     ({"n_landmarks": 0}, "'n_landmarks'"),
     ({"n_landmarks": 121}, "'n_landmarks'.*at most the number of rows, 120"),
     ({"n_landmarks": 2}, "'n_landmarks'.*at least n_clusters=3"),
-    ({"n_landmarks": "many"}, "'n_landmarks'.*Got 'many'"),
+    ({"n_landmarks": "many"}, "'n_landmarks'.*at least 1 or 'auto'. Got 'many'"),
+    ({"n_clusters": "many"}, "'n_clusters'.*at least 1 or 'auto'. Got 'many'"),
+    ({"n_neighbors": "few"}, "'n_neighbors'.*at least 1, a list of different ones, or 'auto'. Got 'few'"),
     ({"n_neighbors": 0}, "'n_neighbors'"),
     ({"n_neighbors": 20, "n_landmarks": 20}, "'n_neighbors'.*below the number of landmarks, 20"),
     ({"max_iter": 0}, "'max_iter'"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import coterie
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.model import Fitted, attributes_of_a_fit, fitted_of
@@ -53,6 +54,18 @@ def test_an_estimator_publishes_what_its_model_has(model):
         assert name not in published
         with pytest.raises(AttributeError, match=f"has no attribute {name!r}"):
             getattr(model, name)
+
+
+def test_it_says_why_an_attribute_is_lacking(model, tmp_path):
+    with pytest.raises(AttributeError, match=r"'labels_': call 'fit' first"):
+        _ = GuidedCoTraining(3).labels_
+    with pytest.raises(AttributeError, match=r"'embedding_': fit with store_embedding=True, or call 'transform'"):
+        _ = model.embedding_
+    loaded = coterie.load(coterie.save(model, tmp_path / "m.coterie"))
+    with pytest.raises(AttributeError, match=r"'labels_': .* saved with rows=True"):
+        _ = loaded.labels_
+    with pytest.raises(AttributeError, match=r"has no attribute 'lables_'$"):
+        _ = model.lables_
 
 
 def test_before_a_fit_there_is_nothing():

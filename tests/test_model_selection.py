@@ -50,6 +50,11 @@ def test_rows_are_taken_without_a_copy(data):
         partitioned[:5]
 
 
+def test_rows_are_shown_by_their_views_and_not_by_their_values(data):
+    widths = [f"{name}: {view.shape[1]}" for name, view in data.views.items()]
+    assert repr(view_rows(data.views)[:7]) == f"ViewRows({', '.join(['7 rows', *widths])})"
+
+
 def test_the_score_knows_noise(data):
     """Views that show the clusters have a high score, one of noise beside them a lower one, and noise alone none."""
     noise = np.random.default_rng(0).standard_normal((N, 5))

@@ -95,3 +95,13 @@ def test_a_missing_matplotlib_is_named(model, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=re.escape("pip install coterie[plot]")):
         plot.history(model)
+
+
+def test_the_number_of_a_cluster_stands_on_one_of_its_rows():
+    """The median of two islands lies between them, perhaps among the rows of another cluster."""
+    islands = np.array([[0.0, 0], [0, 1], [0, 2], [10, 0], [10, 1], [10, 2], [5, 1]])
+    _, ax = plt.subplots()
+    plot.draw_clusters(ax, islands, np.array([0, 0, 0, 0, 0, 0, 1]), 2)
+    places = {text.get_text(): text.xy for text in ax.texts}
+    assert any((places["0"] == row).all() for row in islands[:6])
+    assert (places["1"] == islands[6]).all()

@@ -283,3 +283,33 @@ def test_layers_and_representations_are_chosen(cells, modalities, data, tmp_path
         cluster(cells, K, views=["X"], layer="half")
     with pytest.raises(ValueError, match="Modality 'prot' has no 'layers/half'"):
         cluster(modalities, K, layer="half")
+
+
+def test_results_of_an_earlier_call_do_not_stay_among_new_ones(cells, tmp_path):
+    cluster(cells, K, views=["X", "obsm/X_pca"], n_landmarks=50, save=tmp_path / "m.coterie")
+    cells.obs["coterie_weight_kg"] = 1.0  # the user's own
+    predict(cells, tmp_path / "m.coterie")
+    cluster(cells, K, views=["X", "protein"], n_landmarks=50)
+    assert sorted(name for name in cells.obs if name.startswith("coterie_")) == [
+        "coterie_confidence",
+        "coterie_weight_X",
+        "coterie_weight_kg",
+        "coterie_weight_protein",
+    ]
+
+
+def test_predicted_cells_are_drawn_and_ranked_like_those_of_the_fit(cells, tmp_path):
+    new = cells[:100].copy()
+    cluster(cells, K, views=["X", "protein"], n_landmarks=50, save=tmp_path / "m.coterie")
+    predict(new, tmp_path / "m.coterie")
+    assert [label.get_text() for label in view_weights(new).get_xticklabels()] == ["X", "protein"]
+    assert rank_views(new).equals(rank_views(cells))
+
+
+def test_a_modality_alone_is_told_how_to_be_a_view(modalities, tmp_path):
+    cluster(modalities, K, n_landmarks=50, save=tmp_path / "m.coterie")
+    rna = modalities["rna"].copy()
+    with pytest.raises(ValueError, match=r"no 'rna'. There are: X. Say what each view is: views={'rna': 'X'}"):
+        predict(rna, tmp_path / "m.coterie")
+    predict(rna, tmp_path / "m.coterie", views={"rna": "X"})
+    assert ari(rna.obs["coterie"], modalities.obs["coterie"]) > 0.9

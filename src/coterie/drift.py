@@ -146,8 +146,8 @@ def with_alarms(found: Drift, tolerance: float) -> Drift:
     if shift > tolerance + sum(chance(float(share), n) for share in before) / 2:
         moved = int(np.abs(shares - before).argmax())
         alarms.append(
-            f"clusters have other shares ({shift:.0%} of the rows moved): cluster {moved} has {shares[moved]:.0%} of "
-            f"the rows instead of {before[moved]:.0%}".replace("%", " %")
+            f"the clusters' shares differ by {shift:.0%} from the fit: cluster {moved} has {shares[moved]:.0%} "
+            f"of the rows instead of {before[moved]:.0%}".replace("%", " %")
         )
     for name, share in found.lacking.items():
         usual = found.fitted_lacking[name]

@@ -21,7 +21,7 @@ from coterie.fitting import fit_views
 from coterie.forecast import Forecast, forecast, look_ahead
 from coterie.kernels import _numba  # noqa: F401  a fit needs it, and no stage's seconds shall hold its import
 from coterie.method.assignment import Prediction
-from coterie.model import Fitted, attributes_of_a_fit, table_columns
+from coterie.model import PER_ROW, Fitted, attributes_of_a_fit, table_columns
 from coterie.new_rows import NewRowsMixin
 from coterie.placement import BlockPlan, as_given, explain_memory, place_views, placement_of
 from coterie.progress import Progress
@@ -571,7 +571,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         fitted = vars(self).get("_fitted")
         if known is not None and fitted is not None and not name.startswith("_") and fitted.has(name):
             return getattr(fitted, known.field)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        why = "" if known is None else why_lacking(name, known.kind, is_fitted=fitted is not None)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
     def __dir__(self) -> list[str]:
         fitted = vars(self).get("_fitted")
@@ -592,3 +593,20 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             validate_data(self, for_sklearn(X), reset=False, skip_check_array=True)
         views = fitted.read(X, self.device, self.id_column)
         return fitted, views, BlockPlan(self.block_size, count_threads(self.n_jobs))
+
+
+def why_lacking(name: str, kind: str, *, is_fitted: bool) -> str:
+    """Return the end of a message: why a model lacks an attribute that fits have, and what to do.
+
+    Examples
+    --------
+    >>> why_lacking("labels_", PER_ROW, is_fitted=False)
+    ": call 'fit' first"
+    """
+    if not is_fitted:
+        return ": call 'fit' first"
+    if name == "embedding_":
+        return ": fit with store_embedding=True, or call 'transform'"
+    if kind == PER_ROW:
+        return ": a file has what the fit said of its rows only if saved with rows=True; ask 'predict'"
+    return ""

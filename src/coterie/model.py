@@ -198,8 +198,8 @@ class Fitted:
         """Return how unlike all rows of the fit each row is, between 0 and 1."""
         if self.novelty_scale is None:
             raise ValueError(
-                "This model does not know what is usual: it was made by an older version of Coterie, or every row is a "
-                "landmark and n_neighbors is 1. Fit again."
+                "This model has no novelty: it was made by an older version of Coterie, or every row is a landmark and "
+                "n_neighbors is 1. Fit again."
             )
         scale = self.novelty_scale
 

@@ -251,14 +251,16 @@ def explain_memory(views: Views) -> Iterator[None]:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         if views.on_dask:
-            raise MemoryError(f"A worker's GPU does not do for its rows: {error}. Make partitions smaller.") from error
+            raise MemoryError(
+                f"A worker's GPU has too little memory for its rows: {error}. Make partitions smaller."
+            ) from error
         message = str(error).split(". ")[1]  # the size of the allocation that failed
     else:
         return
     whole = free_gpu_memory(views.device)  # after the except block, which holds on to the tensors of its frames
     columns = sum(view.n_columns for view in views)
     raise MemoryError(
-        f"The GPU's {whole / 1e9:.0f} GB do not do for this fit of {views.n_rows} rows ({message}). A block takes "
+        f"The GPU's {whole / 1e9:.0f} GB are not enough for this fit of {views.n_rows} rows ({message}). A block takes "
         f"about {16 * columns} bytes a row while neighbours are looked for: pass block_size below {DEVICE_BLOCK_ROWS}. "
         "What is kept takes 6 bytes a neighbour, graph and row: pass fewer n_neighbors, or fewer graphs "
         '(concatenation=False). Rows in host memory (device="cuda") come to the card one block at a time.'

@@ -102,9 +102,20 @@ def draw_clusters(ax: Any, positions: np.ndarray, labels: np.ndarray, n_clusters
             continue
         marker, colour = MARKERS[shape_of(cluster)], colour_of(cluster)
         ax.scatter(*mine.T, s=9, c=colour, marker=marker, linewidths=0, alpha=0.85, label=str(cluster))
-        ax.annotate(str(cluster), np.median(mine, axis=0), ha="center", va="center", fontweight="bold", fontsize=9)
+        ax.annotate(str(cluster), central(mine), ha="center", va="center", fontweight="bold", fontsize=9)
     if n_clusters <= MOST_IN_LEGEND:
         ax.legend(title="cluster", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
+
+
+def central(positions: np.ndarray) -> np.ndarray:
+    """Return the row nearest to the median, which may itself lie between two islands, among another cluster's rows.
+
+    Examples
+    --------
+    >>> central(np.array([[0.0, 0], [1, 0], [9, 0], [9, 1]])).tolist()
+    [1.0, 0.0]
+    """
+    return positions[np.square(positions - np.median(positions, axis=0)).sum(axis=1).argmin()]  # (2,)
 
 
 def draw_values(ax: Any, positions: np.ndarray, values: np.ndarray, label: str | None) -> None:

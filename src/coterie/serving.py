@@ -202,7 +202,7 @@ class BatchPredictor:
         views = {name: take(batch, chosen) for name, chosen in self._columns_of_views(model.fitted, columns).items()}
         if "novelty" in self.results and model.fitted.novelty_scale is None:
             raise ValueError(
-                f"{self.model} was written by an older version of Coterie, which knew no novelty. Fit again."
+                f"{self.model} was written by an older version of Coterie, which had no novelty. Fit again."
             )
         rows, plan = model.fitted.read(views, model.device), BlockPlan(model.block_size, count_threads(self.n_jobs))
         with few_rows(rows.n_rows):

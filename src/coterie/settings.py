@@ -385,7 +385,7 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
     given = parameters
     for name in ("n_clusters", "n_landmarks", "max_iter"):
         if not is_auto(given[name]):
-            check_int(owner, name, given[name], low=1)
+            check_int(owner, name, given[name], low=1, otherwise=" or 'auto'")
     check_neighbors(owner, given["n_neighbors"])
     check_int(owner, "n_init", given["n_init"], low=1)
     check_real(owner, "tol", given["tol"], low=0)
@@ -424,8 +424,8 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
         )
     if (total := found.sum(dtype=np.float64)) > MOST_WEIGHT:
         raise ValueError(
-            f"The 'sample_weight' of {owner}.fit stands for {total:.1e} rows, and a fit takes as long as of so many. "
-            "Divide it by a common factor, and round."
+            f"The 'sample_weight' of {owner}.fit stands for {total:.1e} rows, and a fit takes as long as for that "
+            "many. Divide it by a common factor, and round."
         )
     return found.astype(np.int64)  # (n,)
 
@@ -436,7 +436,7 @@ def check_neighbors(owner: str, n_neighbors: Any) -> None:
         return
     scales = as_scales(n_neighbors)
     for q in scales:
-        check_int(owner, "n_neighbors", q, low=1)
+        check_int(owner, "n_neighbors", q, low=1, otherwise=", a list of different ones, or 'auto'")
     if len(set(scales)) < max(len(scales), 1):
         refuse(owner, "n_neighbors", "one number, or several different ones", n_neighbors)
 

@@ -97,7 +97,6 @@ def cluster(
         data = data.copy()
     embedding = model.embedding_ if settings["store_embedding"] else model.transform(cells)
     write_clusters(data, model, cells, key_added, model.labels_, model.confidence_, embedding)
-    data.uns[key_added] = findings(model)
     return data if copy else None
 
 
@@ -112,7 +111,8 @@ def predict(
     """Give new cells the clusters that they would have had in the fit.
 
     Writes ``obs["coterie"]``, ``obs["coterie_confidence"]``, ``obs["coterie_novelty"]`` (how unlike all cells of the
-    fit a cell is), the weights of the views and ``obsm["X_coterie"]`` like `cluster`.
+    fit a cell is), the weights of the views, ``obsm["X_coterie"]`` and ``uns["coterie"]`` like `cluster`; the last is
+    what the fit found, of its own cells.
 
     Parameters
     ----------
@@ -250,8 +250,14 @@ def write_clusters(
     embedding: Any,
     novelty: Any = None,
 ) -> None:
-    """Write labels, confidence, the views' weights and the embedding of cells into their object."""
+    """Write labels, confidence, weights of views, the embedding and what the fit found into the cells' object.
+
+    What an earlier call wrote under the same key and this one does not is removed: it is of other clusters.
+    """
     shares = view_shares(to_host(model.view_support(cells)))  # (n, V) before anything is written: it may fail
+    for name in (f"{key}_novelty", *(weight_column(key, view) for view in views_written(data, key))):
+        if name in data.obs:
+            del data.obs[name]
     data.obs[key] = as_categories(to_host(labels), model.n_clusters_)
     data.obs[f"{key}_confidence"] = to_host(confidence)
     if novelty is not None:
@@ -259,6 +265,14 @@ def write_clusters(
     for name, weights in zip(model.view_names_, shares.T, strict=True):
         data.obs[weight_column(key, name)] = weights
     data.obsm[f"X_{key}"] = to_host(embedding)
+    data.uns[key] = findings(model)
+
+
+def views_written(data: Any, key: str) -> list[str]:
+    """Return the views whose weights an earlier call wrote; none where something else is under the key."""
+    found = data.uns.get(key)
+    parameters = found.get("params") if isinstance(found, Mapping) else None
+    return list(parameters["views"]) if isinstance(parameters, Mapping) and "views" in parameters else []
 
 
 def view_shares(support: np.ndarray) -> np.ndarray:

@@ -48,10 +48,10 @@ def in_python(value: Any) -> Any:
     return [in_python(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def check_int(owner: str, name: str, value: Any, *, low: int) -> None:
-    """Refuse what is not a whole number of at least ``low``."""
+def check_int(owner: str, name: str, value: Any, *, low: int, otherwise: str = "") -> None:
+    """Refuse what is not a whole number of at least ``low``; ``otherwise`` is what the message allows besides."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        refuse(owner, name, f"an int of at least {low}", value)
+        refuse(owner, name, f"an int of at least {low}{otherwise}", value)
 
 
 def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = False) -> None:
@@ -139,8 +139,8 @@ def must_be_finite(stage: str, *arrays: Any) -> None:
     if bad:
         raise ValueError(
             f"Numbers of the fit's stage {stage!r} are not finite, so no clusters can be made from them. Rows of X may "
-            "be of very unlike sizes: try scaling='standard', metric='cosine' or dtype='float64', or leave out the "
-            "rows farthest from the others."
+            "differ by orders of magnitude: try scaling='standard', metric='cosine' or dtype='float64', or leave out "
+            "the rows farthest from the others."
         )
 
 

@@ -78,6 +78,12 @@ def test_what_a_model_says_of_itself_repeats_the_fit(folder):
     assert config["scaling"] == ["a=block"]
     assert tomllib.loads(as_toml(config)) == config
 
+    shown = run("describe", "m.coterie").stdout
+    assert (
+        "made by coterie fit a=pixels.npy hog.parquet[1:]; coterie describe m.coterie --toml has all options" in shown
+    )
+    assert "{" not in shown.replace("{'a': 'block'}", "")  # no JSON among the lines
+
     Path("again.toml").write_text(run("describe", "m.coterie", "--toml").stdout)
     before = coterie.load("m.coterie")
     run("fit", "--config", "again.toml", "--model", "n.coterie", "-q")

@@ -78,6 +78,11 @@ def test_the_column_of_ids_is_that_of_the_fit_for_all_files_or_none(model, tmp_p
     assert "new_pixels.csv has no rows. Leave the file out." in run(*command, code=2).output
 
 
+def test_one_cluster_is_called_so(folder):
+    found = run("fit", *FILES, "-k", 1, "--landmarks", "60").stdout
+    assert found.startswith("100 rows, 1 cluster of 100 rows, ")
+
+
 def test_nothing_is_overwritten_unless_told(folder):
     Path("new.csv").write_text("mine")
     assert "there already" in run("predict", "m.coterie", *FILES, "--labels", "new.csv", code=2).output
@@ -152,12 +157,32 @@ def test_the_column_of_ids_is_remembered(folder, model):
     assert frame["label"].tolist() == pd.read_csv("a.csv")["label"].tolist()
 
 
+@pytest.mark.parametrize("column", ["person", 0])
+def test_a_model_that_python_made_has_its_column_of_ids_too(folder, model, column):
+    _, new = model
+    frames = {name: pd.DataFrame(view).add_prefix("c") for name, view in new.items()}
+    for frame in frames.values():
+        frame.insert(0, "person", [f"p{i}" for i in range(100)])
+    fitted = GuidedCoTraining(K, id_column="person", n_landmarks=60, random_state=0).fit(frames)
+    coterie.save(fitted.set_params(id_column=column), "ids.coterie")
+    for name, frame in frames.items():
+        frame.iloc[::-1].to_csv(f"{name}.csv", index=False)
+    run("predict", "ids.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
+    found = pd.read_csv("b.csv").iloc[::-1]
+    assert found.iloc[:, 0].tolist() == fitted.row_ids_.tolist()
+    assert found["label"].tolist() == fitted.labels_.tolist()
+
+
 def test_drift_is_an_exit_code(folder, model):
     _, new = model
     found = json.loads(run("drift", "m.coterie", *FILES, "--json").stdout)
     assert found["drifted"] is False
     assert found["n_rows"] == 100
     assert "as in the fit" in run("drift", "m.coterie", *FILES).stdout
+    np.save("one_pixels.npy", new["pixels"][:1])
+    one = run("drift", "m.coterie", "one_pixels.npy", code=3).stdout  # it lacks a view
+    assert one.startswith("1 row: ")
+    assert "the clusters' shares differ by " in one
     np.save("moved_pixels.npy", new["pixels"] + 5)
     done = run("drift", "m.coterie", "moved_pixels.npy", "new_hog.npy", code=3)
     assert "look at it" in done.stdout
@@ -228,7 +253,7 @@ def test_columns_of_files_are_matched_by_name(folder, model):
     run("fit", "pixels.csv", "hog.csv", "-k", K, "--labels", "a.csv", "--model", "n.coterie")
     frames["pixels"].iloc[:, ::-1].assign(extra=1.0).to_csv("pixels.csv", index=False)
     done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "b.csv")
-    assert "View 'pixels' has 1 columns that the fit did not have" in done.output
+    assert "View 'pixels' has columns that the fit did not have, and they are left out: 'extra'." in done.output
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     frames["hog"].drop(columns="c2").to_csv("hog.csv", index=False)
     done = run("predict", "n.coterie", "pixels.csv", "hog.csv", "--labels", "c.csv", code=2)

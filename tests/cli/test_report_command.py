@@ -99,6 +99,30 @@ def test_a_fit_colours_its_report_too(folder):
     assert rows["texts"][5] == "text 5"
 
 
+def test_the_models_column_of_ids_is_that_of_labels_and_columns_too(tmp_path):
+    """What lies beside the views has the ids under the same name; a file that lacks it is read by position."""
+    data = make_views(N, K, separation=8, n_columns=(5, 4), random_state=0)
+    ids = np.array([f"r{i:03d}" for i in range(N)])
+    order = np.random.default_rng(0).permutation(N)
+    notes = pd.DataFrame({"id": ids, "kind": data.target, "age": np.arange(N)})
+    notes.iloc[::-1].to_csv(tmp_path / "notes.csv", index=False)
+    notes.drop(columns="id").to_csv(tmp_path / "unnamed.csv", index=False)
+    for name, values, rows in zip(("left", "right"), data.views.values(), (np.arange(N), order), strict=True):
+        pd.DataFrame(values).add_prefix("t").assign(id=ids).iloc[rows].to_csv(tmp_path / f"{name}.csv", index=False)
+    with chdir(tmp_path):
+        run("fit", "left.csv", "right.csv", "--id-column", "id", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+        beside = ("--target", "notes.csv[kind]", "--colour-by", "notes.csv[age]")
+        run("report", "m.coterie", "left.csv", "right.csv", "-o", "r.json", *beside)
+        found = json.loads((tmp_path / "r.json").read_text())
+        (ages,) = (own["values"] for own in found["embedding"]["columns"] if own["name"] == "age")
+        np.testing.assert_allclose(ages, [int(name[1:]) for name in found["embedding"]["ids"]], atol=0.1)
+        assert found["truth"]["ari"] > 0.9
+        labelled = run("predict", "m.coterie", "left.csv", "right.csv", "--target", "notes.csv[kind]", "--json").stdout
+        assert json.loads(labelled)["scores"]["ARI"] > 0.9
+        by_position = run("predict", "m.coterie", "left.csv", "--target", "unnamed.csv[kind]", "--json").stdout
+        assert json.loads(by_position)["scores"]["ARI"] > 0.8
+
+
 def test_it_says_how_to_open_the_page(folder, monkeypatch):
     said = run("report", "five.coterie", *VIEWS, "-o", "r.html").stdout
     assert f"{N} rows in {K} clusters" in said

@@ -62,9 +62,11 @@ def bad_files():
         (*fit, "digits.npz::nope"): "has no view 'nope'",
         (*fit, "hog.parquet[h9]"): "no column 'h9'",
         (*fit, "short.npy[0]", "-k", "9"): "n_clusters=9",
-        (*fit, "pixels.npy", "-k", "many"): "--clusters (-k) must be a whole number above 1, or auto. Got 'many'",
-        (*fit, "pixels.npy", "-k", "1.5"): "--clusters (-k) must be a whole number above 1, or auto. Got '1.5'",
+        (*fit, "pixels.npy", "-k", "many"): "--clusters (-k) must be a whole number of at least 1, or auto. Got 'many'",
+        (*fit, "pixels.npy", "-k", "1.5"): "--clusters (-k) must be a whole number of at least 1, or auto. Got '1.5'",
         (*fit, "~tilde.npy"): "There is no file ~tilde.npy",
+        (*fit, "pixels=-"): "- cannot be read: rows are read several times. Write standard input to a file first.",
+        ("fits", "pixels.npy"): "Did you mean 'fit'? See ",
         (*fit, "pixels.npy", "--labels", "-"): "- cannot be written: results go to files, not to standard output",
         (*fit, "once.csv", "other.csv", "--id-column", "id"): "its first is 'u', and there it is 'U'",
         (*fit, "pixels.npy[1:385]"): "pixels.npy has 9 columns, counted from 0, and '1:385' is no range of them",
@@ -265,7 +267,7 @@ def test_names_of_files_may_be_any_bytes(folder):
 
 
 def test_a_column_of_ids_that_no_file_can_have_is_refused(folder):
-    assert "pixels.npy has no column 'person', which is to be the id column" in refused(
+    assert "pixels.npy has no id column 'person', and neither has any other file" in refused(
         "fit", "pixels.npy", "-k", "3", "--id-column", "person"
     )
 

@@ -754,7 +754,7 @@ class TestFetch:
 
     def test_nus_by_hand(self, tmp_path: Path, rng: np.random.Generator) -> None:
         place = tmp_path / "raw" / "nus" / "NUS-WIDE-OBJECT.zip"
-        with pytest.raises(DownloadError, match=f"(?s)lms.comp.nus.*put them at {re.escape(str(place))}"):
+        with pytest.raises(DownloadError, match=f"(?s)lms.comp.nus.*Put them at {re.escape(str(place))}"):
             fetch_nus(data_home=tmp_path)
         files, _ = nus_files(rng)
         unpack(files, place.parent)

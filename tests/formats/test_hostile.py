@@ -474,7 +474,7 @@ def test_text_of_letters_that_there_are_not(tmp_path):
     np.save(tmp_path / "b.npy", broken)
     refused(tmp_path / "a.npz", "must be text", load_views)
     refused(tmp_path / "a.npz", "must be text")
-    refused(tmp_path / "b.npy", "letters that there are not", open_target)
+    refused(tmp_path / "b.npy", "characters that do not exist", open_target)
 
 
 def bomb_of(path, member, size):

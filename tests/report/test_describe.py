@@ -224,7 +224,7 @@ def test_refusals(model, digits):
         "1, 3 or 4 channels": {"images": {"pixels": (8, 4, 2)}},
         "no view 'nothing'": {"words": {"nothing": []}},
         r"words\['pixels'\] has 2 words": {"words": {"pixels": ["a", "b"]}},
-        "'target' parameter of describe must have one value per row": {"target": [1, 2]},
+        "'target' parameter must have one value per row": {"target": [1, 2]},
         "holds no label": {"target": [None] * n},
         r"Got an array of shape \(1797, 1\)": {"target": digits.target[:, None]},
         "'ids' parameter": {"ids": ["a"]},

@@ -74,6 +74,9 @@ def test_names_of_columns_that_say_nothing():
     assert not has_meaning([f"t{i}" for i in range(300)])
     assert not has_meaning([str(i) for i in range(300)])
     assert not has_meaning(["dim_1", "dim_2"])
+    assert not has_meaning(
+        [f"image_embedding[{i}]" for i in range(300)]
+    )  # a column of lists, as parquet files have them
     assert has_meaning(["CD3E", "MS4A", "GAPDH"])
     assert has_meaning(["age", "income", "q1"])
 

@@ -156,7 +156,7 @@ def test_too_little_memory_is_an_error_that_helps():
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
     hog = torch.empty(max(1, int(free - 30e6)), dtype=torch.uint8, device="cuda")
-    with pytest.raises(MemoryError, match=r"GB do not do for this fit of 100000 rows.*block_size"):
+    with pytest.raises(MemoryError, match=r"GB are not enough for this fit of 100000 rows.*block_size"):
         GuidedCoTraining.as_published(3, random_state=0).fit(tensors)
     del hog
     torch.cuda.empty_cache()

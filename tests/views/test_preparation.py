@@ -120,7 +120,9 @@ def test_values_that_cannot_be_scaled_are_named(rng, scaling, unit):
     with pytest.raises(ValueError, match=r"'tiny': in 3 columns \(.*cannot be scaled. Multiply the view by a constant"):
         prepare(X * unit, scaling=scaling, name="tiny")
     X[:, 1] *= unit
-    with pytest.warns(UserWarning, match=r"in 1 columns \(the first is column 1\).*cannot be scaled, and count as"):
+    with pytest.warns(
+        UserWarning, match=r"in 1 columns \(the first is column 1\).*cannot be scaled; they are treated as"
+    ):
         prepared = prepare(X, scaling=scaling, name="tiny")(X)
     assert np.isfinite(prepared).all()
     assert not prepared[:, 1].any()

@@ -33,7 +33,7 @@ OnlyMethod = Annotated[
         "--method",
         "-m",
         metavar="NAME|all",
-        help="Only this method (repeat); all: every one that bears the rows. Default: a few.",
+        help="Only this method (repeat); all: every method that can take this number of rows. Default: a few.",
         rich_help_panel=opt.METHOD,
     ),
 ]
@@ -58,7 +58,7 @@ K = Annotated[
         "--clusters",
         "-k",
         metavar="K|auto",
-        help="Number of clusters for all; auto: as Coterie finds.",
+        help="Number of clusters for all; auto: the number that Coterie finds.",
         rich_help_panel=opt.METHOD,
     ),
 ]
@@ -256,7 +256,9 @@ def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Meth
     tried = [method for method in methods if (method.unasked if not asked else "view" not in method.params)]
     slow = [method.name for method in tried if not method.bears(n_rows)]
     if slow:
-        complain("warning", f"Left out, because {n_rows:,} rows would take them long: {', '.join(slow)}. See --rows.")
+        complain(
+            "warning", f"Left out, because they would take long on {n_rows:,} rows: {', '.join(slow)}. See --rows."
+        )
     return [method for method in tried if method.bears(n_rows)]
 
 

@@ -77,4 +77,15 @@ def show(console: Console, found: dict[str, Any]) -> None:
     show_choice(console, found)
     console.print("parameters: " + cell(", ".join(f"{name}={value!r}" for name, value in found["parameters"].items())))
     if found["notes"]:
-        console.print("notes: " + cell(in_json(found["notes"])), soft_wrap=True)
+        show_notes(console, found["notes"], str(found["model"]))
+
+
+def show_notes(console: Console, notes: dict[str, Any], model: str) -> None:
+    """Print how a model was made; whatever else a file notes, as it is."""
+    config = notes.get("config")
+    files = config.get("views") if isinstance(config, dict) else None
+    if isinstance(files, list):
+        made = f"made by coterie fit {' '.join(map(str, files))}; coterie describe {model} --toml has all options"
+    else:
+        made = f"notes: {in_json(notes)}"
+    console.print(cell(made), soft_wrap=True)

@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.predict import ModelArgument, named_views, open_new_rows
-from coterie.cli.session import Voice, cell
+from coterie.cli.session import Voice, cell, numbered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,8 +67,8 @@ def drift(
 def show(console: Console, found: dict[str, Any]) -> None:
     """Print how a batch differs from the fit."""
     console.print(
-        f"[bold]{found['n_rows']:,} rows[/bold]: {found['novel']:.1%} novel (5.0% expected), "
-        f"{found['share_shift']:.1%} in other clusters"
+        f"[bold]{numbered(found['n_rows'], 'row')}[/bold]: {found['novel']:.1%} novel (5.0% expected), "
+        f"the clusters' shares differ by {found['share_shift']:.1%}"
     )
     for name, share in found["lacking"].items():
         if share or found["fitted_lacking"][name]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli import options as opt
-from coterie.cli.session import Voice, cell
+from coterie.cli.session import Voice, cell, numbered
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import (
     OpenedViews,
@@ -306,8 +306,9 @@ def show(console: Console, found: dict[str, Any]) -> None:
     from rich.table import Table
 
     sizes = found["sizes"]
+    span = f"{min(sizes):,} to {max(sizes):,} rows" if min(sizes) < max(sizes) else numbered(max(sizes), "row")
     console.print(
-        f"[bold]{found['rows']:,} rows, {found['clusters']} clusters[/bold] of {min(sizes):,} to {max(sizes):,} rows, "
+        f"[bold]{numbered(found['rows'], 'row')}, {numbered(found['clusters'], 'cluster')}[/bold] of {span}, "
         f"{found['seconds']:.1f} s"
     )
     lacking = any(view["rows"] < found["rows"] for view in found["views"].values())

@@ -197,7 +197,7 @@ def parse_clusters(text: str) -> Any:
     value = parse_value(text)
     if value == "auto" or type(value) is int:
         return value
-    raise ValueError(f"--clusters (-k) must be a whole number above 1, or auto. Got {text!r} instead.")
+    raise ValueError(f"--clusters (-k) must be a whole number of at least 1, or auto. Got {text!r} instead.")
 
 
 def estimator_settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,8 +251,8 @@ def complete_files(ctx: typer.Context, args: list[str], incomplete: str) -> list
 
 
 VIEWS_HELP = (
-    "The views, each a file: [name=]path[::key][[columns]]. The files of a folder are one table; a file of several "
-    "tables, such as .npz, .mat or .h5mu, is as many views."
+    "The views, each a file: [name=]path[::key][[columns]]. The files of a folder are one table; in a file of several "
+    "tables, such as .npz, .mat or .h5mu, each table is a view."
 )
 
 ViewFiles = Annotated[
@@ -277,7 +277,7 @@ Header = Annotated[
         "--header/--no-header",
         help="Whether the first line of text files holds names.",
         rich_help_panel=FILES,
-        show_default="found out",
+        show_default="detected",
     ),
 ]
 NumericOnly = Annotated[
@@ -354,7 +354,7 @@ Weights = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[VIEW=]NUMBER",
-        help="What views count: auto, a number, or one for a view (repeat).",
+        help="Weight of the views: auto, a number, or one for a view (repeat).",
         rich_help_panel=METHOD,
         show_default="auto",
     ),

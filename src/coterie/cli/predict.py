@@ -13,7 +13,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.fit import Confidence, Embedding, show_rest
-from coterie.cli.session import Voice, cell
+from coterie.cli.session import Voice, cell, numbered
 from coterie.cli.start import import_estimator, quick_imports
 from coterie.cli.tables import (
     ColumnsOf,
@@ -51,7 +51,7 @@ Novelty = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a row lacks every view, instead of labelling it -1.")]
 
 STANDARD_OUTPUT = Path("-")
-NEWEST = 2**31  # versions of model files whose notes are looked at; the model itself is checked when it is loaded
+NEWEST = 2**31  # versions of model files whose header is looked at; the model itself is checked when it is loaded
 
 
 def predict(
@@ -90,7 +90,7 @@ def predict(
     """
     voice = Voice.of(ctx)
     estimator, files = open_new_rows(ctx.params)
-    used = id_column or config_of_fit(model).get("id-column")
+    used = id_column or id_column_of_fit(model)
     opened = named_views(files, estimator.view_names_, voice) if files else no_files(used)
     # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
@@ -98,7 +98,7 @@ def predict(
     read = [*opened.sources, model, config, target]
     check_new_outputs([labels, embedding], read, overwrite=overwrite, json=json)
     if novelty and not hasattr(estimator, "cluster_sizes_"):
-        raise ValueError(f"{model} was written by an older version of Coterie, which knew no novelty. Fit again.")
+        raise ValueError(f"{model} was written by an older version of Coterie, which had no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
     started = time.perf_counter()
     columns: dict[Path, ColumnsOf] = {}
@@ -153,10 +153,10 @@ def open_new_files(
     """
     from coterie.formats.errors import NoColumnError
 
-    config = config_of_fit(model)
-    options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or config.get("numeric-only") is True}
-    used = config.get("id-column")
-    if isinstance(used, str) and id_column is None:
+    left_out = config_of_fit(model).get("numeric-only") is True
+    options: dict[str, Any] = {"header": header, "numeric_only": numeric_only or left_out}
+    used = id_column_of_fit(model)
+    if used is not None and id_column is None:
         try:
             return open_unless_empty(views, used, options)
         except NoColumnError:  # other files may have no such column: then they are read as they are
@@ -165,7 +165,7 @@ def open_new_files(
     return open_unless_empty(views, id_column, options)
 
 
-def has_ids(view: str, id_column: str, options: dict[str, Any]) -> bool:
+def has_ids(view: str, id_column: str | int, options: dict[str, Any]) -> bool:
     """Whether a file has a column of this name, whatever is in the others."""
     from coterie.formats import open_views
     from coterie.formats.errors import FormatError, NoColumnError
@@ -176,7 +176,9 @@ def has_ids(view: str, id_column: str, options: dict[str, Any]) -> bool:
         return not isinstance(error, NoColumnError)
 
 
-def open_unless_empty(views: Sequence[str], id_column: str | None, options: dict[str, Any]) -> dict[str, FileTable]:
+def open_unless_empty(
+    views: Sequence[str], id_column: str | int | None, options: dict[str, Any]
+) -> dict[str, FileTable]:
     """Open files; none where all of them lack rows."""
     from coterie.formats import open_views
     from coterie.formats.errors import NoRowsError
@@ -191,11 +193,26 @@ def open_unless_empty(views: Sequence[str], id_column: str | None, options: dict
 
 def config_of_fit(model: Path) -> dict[str, Any]:
     """Return the options of the command that made a model; none of a model that Python made."""
+    return told_of_fit(told_of_fit(header_of(model), "notes"), "config")
+
+
+def id_column_of_fit(model: Path) -> str | int | None:
+    """Return the column of ids of a fit, whether a command or Python made it."""
+    found = told_of_fit(header_of(model), "parameters").get("id_column")
+    return found if isinstance(found, str | int) else None
+
+
+def header_of(model: Path) -> dict[str, Any]:
+    """Return what a model's file says of itself."""
     from coterie.storage.container import read_container_header
 
-    notes = read_container_header(model, newest=NEWEST).content.get("notes", {})
-    config = notes.get("config", {}) if isinstance(notes, dict) else {}
-    return config if isinstance(config, dict) else {}
+    return read_container_header(model, newest=NEWEST).content
+
+
+def told_of_fit(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a part of it; nothing where the file has something else there."""
+    found = content.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def lacks_rows(view: str, header: bool | None = None) -> bool:
@@ -277,7 +294,8 @@ def show(console: Console, found: dict[str, Any]) -> None:
     sizes = found["sizes"]
     used = sum(size > 0 for size in sizes)
     console.print(
-        f"[bold]{found['rows']:,} rows[/bold] in {used} of {found['clusters']} clusters, {found['seconds']:.1f} s"
+        f"[bold]{numbered(found['rows'], 'row')}[/bold] in {used} of {found['clusters']} clusters, "
+        f"{found['seconds']:.1f} s"
     )
     if found["left_out"]:
         console.print(cell(f"without views: {', '.join(found['left_out'])}"))

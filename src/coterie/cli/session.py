@@ -68,7 +68,8 @@ def judge(error: BaseException) -> tuple[int, str]:
         return STOPPED, "stopped; no file was left half-written"
     if isinstance(error, USAGE_ERROR):
         command = error.ctx.command_path if error.ctx else "coterie"
-        return BAD_INPUT, f"{error.format_message().rstrip('.')}. See {command} --help."
+        message = error.format_message()
+        return BAD_INPUT, f"{message}{'' if message.endswith(('.', '?')) else '.'} See {command} --help."
     if isinstance(error, EXPECTED):
         return BAD_INPUT, in_one_line(error)
     name = type(error).__name__
@@ -128,6 +129,17 @@ def cell(text: str) -> str:
     from rich.markup import escape
 
     return escape(visible(text))
+
+
+def numbered(count: int, what: str) -> str:
+    """Return how many there are of something.
+
+    Examples
+    --------
+    >>> numbered(1, "row"), numbered(45_000, "row")
+    ('1 row', '45,000 rows')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def remember_debug(ctx: typer.Context, value: bool) -> bool:

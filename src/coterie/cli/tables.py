@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from coterie import GuidedCoTraining
-    from coterie.formats import FileTable
+    from coterie.formats import FileTable, Target
     from coterie.method.assignment import Prediction
     from coterie.views import View
 
@@ -32,7 +32,12 @@ class OpenedViews:
     tables: dict[str, Any]  # what a fit takes
     ids: np.ndarray | None  # (n,)
     n_rows: int
-    id_name: str = "id"  # what results call the column of ids: as the files do, where one was named
+    id_column: str | int | None = None  # the column of ids that the files were opened with
+
+    @property
+    def id_name(self) -> str:
+        """What results call the column of ids: as the files do, where one was named."""
+        return id_name_of(self.id_column)
 
     @property
     def sources(self) -> list[Path]:
@@ -110,15 +115,15 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
     asked = [file.request.id_column for file in files.values() if file.request is not None]
     named = next((name for name in asked if name is not None), None)
     places = dict(zip(files, positions, strict=True))
-    return OpenedViews(files, places, dict(files), ids, n_rows, id_name_of(named))
+    return OpenedViews(files, places, dict(files), ids, n_rows, named)
 
 
-def no_files(id_column: str | None) -> OpenedViews:
+def no_files(id_column: str | int | None) -> OpenedViews:
     """Return views without rows, as on a day without any: with ids, if the files would have had a column of them."""
     import numpy as np
 
     ids = None if id_column is None else np.empty(0, dtype="U1")
-    return OpenedViews({}, {}, {}, ids, 0, id_name_of(id_column))
+    return OpenedViews({}, {}, {}, ids, 0, id_column)
 
 
 def id_name_of(id_column: str | int | None) -> str:
@@ -147,7 +152,7 @@ def read_target(
         return None
     from coterie.formats import open_target
 
-    target = open_target(path, id_column=id_column, header=header)
+    target = open_beside(open_target, path, id_column, opened, header)
     moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
     if moved is not None and target.ids is None:
         raise ValueError(
@@ -161,11 +166,28 @@ def read_column(spec: str, id_column: str | None, opened: OpenedViews, header: b
     """Return one column of a file, in the order of the rows."""
     from coterie.formats import open_column
 
-    found = open_column(spec, id_column=id_column, header=header)
+    found = open_beside(open_column, spec, id_column, opened, header)
     moved = next((name for name, rows in opened.positions.items() if rows is not None), None)
     if moved is not None and found.ids is None:
         raise ValueError(f"{spec} has no row ids, but the views' rows are matched by id. Give its rows ids too.")
     return found.for_rows(opened.ids, opened.n_rows)  # (n,)
+
+
+def open_beside(
+    opening: Callable[..., Target], spec: str, id_column: str | None, opened: OpenedViews, header: bool | None
+) -> Target:
+    """Open a column of a file beside the views, with the column of ids that is named or else with that of the views.
+
+    The views' column of ids may be known from the model alone; a file that lacks it is then read without ids.
+    """
+    from coterie.formats.errors import NoColumnError
+
+    try:
+        return opening(spec, id_column=opened.id_column if id_column is None else id_column, header=header)
+    except NoColumnError:
+        if id_column is not None:
+            raise
+        return opening(spec, header=header)
 
 
 def read_columns(

@@ -258,7 +258,7 @@ def need_by_hand(source: Source, folder: Path) -> None:
     missing = [folder / raw.name for raw in source.files if not (folder / raw.name).is_file()]
     if missing:
         raise DownloadError(
-            f"{source.page} offers these files to people only. Get them there and put them at "
+            f"These files must be downloaded by hand from {source.page}. Put them at "
             f"{', '.join(map(str, missing))}, or unpack them into {folder}."
         )
 

@@ -205,7 +205,7 @@ def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
         found[np.asarray(column.is_valid())] = rows
         return found
     if column.null_count and dtype.kind != "f":
-        raise ValueError(f"column {field.name!r} lacks values, which whole numbers cannot say. Store it as float")
+        raise ValueError(f"column {field.name!r} has missing values, which integers cannot hold. Store it as float")
     if types.is_decimal(column.type) or (column.null_count and not types.is_floating(column.type)):
         column = column.cast("float64")
     if column.null_count or types.is_boolean(column.type):

@@ -106,7 +106,7 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
     if values.dtype.kind == "U" and values.nbytes:
         codes = values.view(values.dtype.str[0] + "u4")
         if codes.max() > sys.maxunicode:  # of which Python can make no text
-            raise FormatError(f"{where} is not labels: its text holds letters that there are not. Write it again.")
+            raise FormatError(f"{where} is not labels: its text has characters that do not exist. Write it again.")
     return values
 
 

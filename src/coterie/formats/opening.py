@@ -167,7 +167,7 @@ def open_views(
     if id_column is not None and all(table.ids is None for table in views.values()):
         where = next(iter(views.values())).where
         raise NoColumnError(
-            f"{where} has no column {id_column!r}, which is to be the id column, and neither has any other file: only "
+            f"{where} has no id column {id_column!r}, and neither has any other file: only "
             "text, parquet and Arrow files have columns."
         )
     return views

@@ -110,6 +110,8 @@ def files_of(source: Paths) -> list[Path]:
             raise FormatError("The list of files is empty. Name at least one.")
         return files
     path = expand_home(source)
+    if str(source) == "-":
+        raise FormatError("- cannot be read: rows are read several times. Write standard input to a file first.")
     if not exists(path):
         raise FormatError(f"There is no file {path}{nearby(path)}.")
     if not path.is_dir() and not path.is_file():

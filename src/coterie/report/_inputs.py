@@ -100,7 +100,7 @@ def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = N
         values = as_objects(values)
     if values.shape != (n_rows,):
         raise ValueError(
-            f"The {name!r} parameter of describe must have one value per row of the fit, {n_rows}. "
+            f"The {name!r} parameter must have one value per row of the fit, {n_rows}. "
             f"Got an array of shape {values.shape} instead."
         )
     return values

@@ -193,14 +193,18 @@ def describe_words(
 def has_meaning(names: Sequence[str] | None) -> bool:
     """Whether columns have names that say something: those of embeddings are mere numbers, with a letter or two.
 
+    So are the entries of a column of lists, whatever the column is called.
+
     Examples
     --------
     >>> has_meaning(["age", "income"]), has_meaning(["t0", "t1", "t2"]), has_meaning(None)
     (True, False, False)
+    >>> has_meaning(["text_embedding[0]", "text_embedding[1]"])
+    False
     """
     if names is None:
         return False
-    numbered = sum(re.fullmatch(r"\D{0,12}\d+", name) is not None for name in names)
+    numbered = sum(re.fullmatch(r"\D{0,12}\d+|.*\[\d+\]", name) is not None for name in names)
     return numbered < NUMBERED * len(names)
 
 

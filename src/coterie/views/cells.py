@@ -102,7 +102,9 @@ def entry_of(data: Any, entry: str, owner: str, folder: str = "") -> CellTable:
                 None if columns is None else tuple(map(str, columns)),
             )
     there = [*(["X"] if data.X is not None else []), *data.obsm, *(f"layers/{layer}" for layer in data.layers)]
-    raise ValueError(f"{owner} has no {entry!r}. There are: {', '.join(there)}.")
+    example = "X" if data.X is not None else (there or ["X"])[0]
+    remedy = f" Say what each view is: views={{{entry!r}: {example!r}}}." if not kind and not folder else ""
+    raise ValueError(f"{owner} has no {entry!r}. There are: {', '.join(there)}.{remedy}")
 
 
 def _x_of(data: Any, folder: str) -> Any:

@@ -108,7 +108,10 @@ def by_name(X: Any, view: str, group: Iterable[str], names: Sequence[str] | None
         found = [choice] if choice in names else matching_names(choice, names)
         if not found:
             verb = "matches no column of X" if is_pattern(choice) else "is no column of X"
-            raise ValueError(f"views[{view!r}]: {choice!r} {verb}, which has {in_short(names)}.")
+            raise ValueError(
+                f"views[{view!r}]: {choice!r} {verb}, which has {in_short(names)}. Pass all columns that views= names; "
+                "new rows may lack a view if they are a dict of views."
+            )
         chosen += [column for column in found if column not in chosen]
     return X.select(chosen) if type(X).__module__.startswith("pyarrow") else X[chosen]
 
@@ -156,9 +159,7 @@ def refuse_missing(view: str, own: Sequence[str], missing: Sequence[str], n_colu
 
 def warn_of_extra(view: str, extra: Sequence[str]) -> None:
     """Warn of columns that are left out because the fit did not have them."""
-    warn_caller(
-        f"View {view!r} has {len(extra)} columns that the fit did not have, and they are left out: {in_short(extra)}."
-    )
+    warn_caller(f"View {view!r} has columns that the fit did not have, and they are left out: {in_short(extra)}.")
 
 
 def match_columns(views: Views, known: Sequence[tuple[str, ...] | None]) -> Views:

@@ -199,8 +199,8 @@ def given_steps(rows: Table, exponent: float, *, cosine: bool, name: str = "X") 
         if rows.shape[1] <= MOST_CENTRED_COLUMNS:
             return [Densify(), Columns(moments.mean, scale)]
         warn_caller(
-            f"View {name!r} is sparse, and its columns lie far from zero beside their deviations: distances between "
-            "its rows are imprecise. Subtract the columns' means first, or pass dense rows."
+            f"View {name!r} is sparse, and the means of its columns are large relative to their standard deviations: "
+            "distances between its rows are imprecise. Subtract the columns' means first, or pass dense rows."
         )
     center = None if cosine or sparse.issparse(rows) else moments.mean
     steps: list[Step] = [Columns(center, scale)]
@@ -227,7 +227,7 @@ def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
     )
     if (lost | (ranges == 0)).all():
         raise ValueError(f"{found}. Multiply the view by a constant before it is stored.")
-    warn_caller(f"{found}, and count as constant. Multiply them by a constant before they are stored.")
+    warn_caller(f"{found}; they are treated as constant. Multiply them by a constant before they are stored.")
 
 
 def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.ndarray, high: np.ndarray) -> None:
@@ -244,8 +244,8 @@ def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.
     if lost.any():
         remedy = "" if kind not in ("float16", "float32") else ", or store float64"
         warn_caller(
-            f"View {name!r}: {lost.sum()} columns (the first is column {int(lost.argmax())}) are so large beside their "
-            f"deviation that {kind} holds too few digits of it, and are left out. Subtract a constant "
+            f"View {name!r}: {lost.sum()} columns (the first is column {int(lost.argmax())}) are so large relative to "
+            f"their standard deviation that {kind} holds too few digits of it; they are left out. Subtract a constant "
             f"from them before they are stored{remedy}."
         )
 

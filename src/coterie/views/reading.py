@@ -193,7 +193,7 @@ def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
         return None
     if len(X) != len(names):
         raise ValueError(
-            f"X has {len(X)} views, but the fit had {len(names)}: {', '.join(names)}. "
+            f"X has {len(X)} view{'s' * (len(X) != 1)}, but the fit had {len(names)}: {', '.join(names)}. "
             "Pass them in the same order; None stands for a view that the rows lack."
         )
     return {name: table for name, table in zip(names, X, strict=True) if table is not None}
@@ -348,6 +348,11 @@ def _as_table(label: str, table: Any) -> Table:
         return np.ma.filled(table.astype(np.float64), np.nan)
     if kind in "biuf":
         return data
+    if kind in "US":  # digits too, as a frame's columns of text are refused
+        raise ValueError(
+            f"{label} holds values that are not numbers ({data.dtype}). Encode text and categories as numbers first, "
+            "convert numbers that were read as text (astype(float)), or leave those columns out."
+        )
     if sparse.issparse(data):
         raise ValueError(f"{label} holds {data.dtype}. Convert it to numbers.")
     try:

@@ -177,6 +177,9 @@ class ViewRows:
     def __len__(self) -> int:
         return self.views.n_rows
 
+    def __repr__(self) -> str:
+        return f"ViewRows({', '.join([f'{len(self)} rows', *(f'{own.name}: {own.n_columns}' for own in self.views)])})"
+
     def __getitem__(self, rows: Any) -> ViewRows:
         """Return some rows; nothing is read or copied."""
         chosen = rows[0] if isinstance(rows, tuple) else rows  # scikit-learn asks for X[rows, ...]
