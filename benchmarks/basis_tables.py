@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.data import DATA
 from benchmarks.tables import Table
 from coterie.method.candidates import Candidate, are_worth_more, choose
-from coterie.settings import LOOKS
+from coterie.settings import CHECKED_ROUNDS
 
 Line = Mapping[str, Any]
 Rule = Callable[[Line], float]
@@ -77,7 +77,7 @@ def bases_table(lines: Sequence[Line]) -> Table:
 
 def bases_of(line: Line) -> list[str]:
     """Return the bases that are weighed: only the first where all is text, for which "islands" was not tried."""
-    return list(LOOKS) if "islands" in line else ["diffusion"]
+    return list(CHECKED_ROUNDS) if "islands" in line else ["diffusion"]
 
 
 def after(basis: str, rounds: int) -> Rule:
@@ -113,7 +113,7 @@ def earlier_rule(line: Line) -> float:
 def after_its_rounds(line: Line, basis: str, figure: str = "agreements") -> Measured:
     """Return a basis after as many rounds as the package would run, and where the views agree most."""
     found: list[Measured] = []
-    for rounds in LOOKS[basis]:
+    for rounds in CHECKED_ROUNDS[basis]:
         found.append(measured(line, basis, rounds, figure))
         if not are_worth_more(basis, [candidate.agreement for candidate in found]):
             break
@@ -122,7 +122,7 @@ def after_its_rounds(line: Line, basis: str, figure: str = "agreements") -> Meas
 
 def best_by_labels(line: Line) -> float:
     """Return the highest ARI, which only labels can tell."""
-    return max(found["ari"] for basis in LOOKS if basis in line for found in line[basis].values())
+    return max(found["ari"] for basis in CHECKED_ROUNDS if basis in line for found in line[basis].values())
 
 
 def measured(line: Line, basis: str, rounds: int, figure: str = "agreements") -> Measured:

@@ -204,7 +204,7 @@ def test_one_cluster_and_one_column(good):
     assert set(model.labels_) == {0}
 
 
-@pytest.mark.filterwarnings("ignore:.* rows have no place in the embedding")
+@pytest.mark.filterwarnings("ignore:.* rows are zero in the embedding")
 def test_disconnected_graph_and_unused_landmarks():
     """Far more components than clusters, and landmarks that are nobody's neighbour but their own."""
     rng = np.random.default_rng(0)

@@ -91,8 +91,8 @@ def test_rounds_learn_from_a_sample_of_many_rows(n_rows, n_landmarks, basis, lea
 def test_defaults_of_the_rounds():
     found = settled().rounds.for_graphs([0, 1, -1], 4)
     assert {name: own.max_iter for name, own in found.items()} == {"diffusion": 5, "commute": 10, "islands": 10}
-    assert settled().rounds.looks("islands") == (1, 2, 5, 10)
-    alone = {name: settled(basis=name).rounds.looks(name) for name in found}
+    assert settled().rounds.checked_rounds("islands") == (1, 2, 5, 10)
+    alone = {name: settled(basis=name).rounds.checked_rounds(name) for name in found}
     assert alone == {"diffusion": (2,), "commute": (5,), "islands": (10,)}
     rounds = found["commute"]
     assert (rounds.n_components, rounds.n_vectors, rounds.drop_first, rounds.unit, rounds.trust) == (4, 6, True, 1, 1)

@@ -172,8 +172,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     consensus_singular_values_ : ndarray
         Singular values of all bases side by side: those of the consensus, and the ten largest that were left out.
     agreement_ : dict of float
-        Share of the basis of each view's graphs that the consensus holds, between 0 and 1, before any guiding. Near 0
-        for a view of noise.
+        How much of the basis of each view's graphs the consensus holds before any guiding, as a share of the most that
+        it could hold: near 1 for a view that shows the clusters, near 0 for one of noise.
     cluster_agreement_ : ndarray of shape (n_clusters, n_views)
         Share of each cluster's rows that each view alone assigns to it too.
     stability_ : float

@@ -261,7 +261,7 @@ def settle_k(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> Cl
     found = suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=most, rng=rng, n_threads=settings.n_threads)
     if not found.is_clear:
         warn_caller(
-            f"The data does not speak clearly for any number of clusters; {found.best} was taken. "
+            f"No number of clusters has clear evidence; {found.best} was taken. "
             "Look at k_suggestion_, and set n_clusters yourself."
         )
     return ClusterCount(found.best, found)
@@ -309,9 +309,11 @@ def contest(
     found = []
     for own in weighed:
         if all_of_them or own is best:
-            numbers, bounds = settings.rounds.looks(own.name), graphs.graph_map.bounds
-            looks = candidates.Looks(own, numbers, sample.block, bounds, graph_views, k, rng, settings.n_threads)
-            own = looks.best(learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress, looks))
+            numbers, bounds = settings.rounds.checked_rounds(own.name), graphs.graph_map.bounds
+            stopping = candidates.EarlyStopping(
+                own, numbers, sample.block, bounds, graph_views, k, rng, settings.n_threads
+            )
+            own = stopping.best(learn(graphs, learned, Choice(own.name, rounds[own.name], own), progress, stopping))
         found.append(own)
     return weigh_stability(graphs, tuple(found), sample, settings, k, rng) if all_of_them else tuple(found)
 
@@ -407,7 +409,7 @@ def learn(
     learned: Rows,
     choice: Choice,
     progress: Progress,
-    go_on: candidates.Looks | None = None,
+    go_on: candidates.EarlyStopping | None = None,
     *,
     consume: bool = False,
 ) -> CoTraining:
@@ -456,13 +458,13 @@ def warn_of_oddities(found: Assignment) -> None:
     """Warn of rows without a direction, and of empty clusters."""
     if found.n_zero:
         warn_caller(
-            f"{found.n_zero} rows have no place in the embedding, so their labels are arbitrary and their confidence "
-            "is 0: they are all zero, or in pieces of the graphs that the clusters leave no room for. More clusters "
-            "or neighbours may help."
+            f"{found.n_zero} rows are zero in the embedding, so their labels are arbitrary and their confidence is 0. "
+            "Their values are all zero, or the graphs have more components than there are clusters. More clusters or "
+            "neighbours may help."
         )
     used, k = int((found.census.sizes > 0).sum()), len(found.census.sizes)
     if used < k:
-        warn_caller(f"Only {used} of {k} clusters hold rows: the embedding tells no more apart.")
+        warn_caller(f"Only {used} of {k} clusters hold rows: the embedding does not separate more.")
 
 
 def warn_of_chance(stability: Stability | None) -> None:
@@ -524,7 +526,7 @@ def make_fitted(
     graphs, clusters, explanation, stability = found.graphs, found.clusters, found.explanation, found.stability
     cut, assignment = found.cut, found.assignment
     training, graph_map = cut.training, graphs.graph_map
-    last, first = training.view, training.first_view
+    last, first, has_constant = training.view, training.first_view, cut.choice.rounds.add_constant
     return Fitted(
         row_map=to_host(cut.row_map),
         shapes=tuple(Shape.of(view) for view in views),
@@ -532,12 +534,12 @@ def make_fitted(
         view_centroids=explanation.view_centroids,
         novelty_scale=graphs.novelty_scale,
         # Before guiding: afterwards even noise agrees with what guided it.
-        agreement=graph_map.mean_by_view(graph_agreement(first)),
+        agreement=graph_map.mean_by_view(graph_agreement(first, has_constant=has_constant)),
         cluster_agreement=explanation.agreement,
         cluster_centers=cut.centroids,
         # As if all rows had been learned from: squares add up over rows.
         consensus_singular_values=last.consensus.singular_values * np.sqrt(views.n_rows / cut.rows.n_rows),
-        graph_agreement=pairwise_agreement(first),
+        graph_agreement=pairwise_agreement(first, has_constant=has_constant),
         history=[vars(line) for line in training.history],
         landmark_indices=graphs.landmarks,
         medoid_indices=assignment.census.medoids,

@@ -50,10 +50,10 @@ LANDMARKS_PER_CLUSTER = 10
 
 MOST_WEIGHT = 1e10  # rows that others may stand for
 
-# The bases that basis="auto" chooses from, and after how many rounds each is looked at: guiding helps until clusters
-# are clear, and goes on to sharpen whatever it found. The last of them is as many as any data gained from.
-LOOKS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5, 10), "islands": (1, 2, 5, 10)}
-CANDIDATES = tuple(LOOKS)
+# The bases that basis="auto" chooses from, and after how many rounds the clusters of each are checked: guiding helps
+# until clusters are clear, and goes on to sharpen whatever it found. No data gained from more rounds than the last.
+CHECKED_ROUNDS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5, 10), "islands": (1, 2, 5, 10)}
+CANDIDATES = tuple(CHECKED_ROUNDS)
 
 # Rounds where one basis is asked for; the paper takes about ten.
 ROUNDS = {"diffusion": 2, "commute": 5, "islands": 10, "subspace": 10}
@@ -148,11 +148,11 @@ class RoundSettings:
         """Return the settings of every basis for k clusters, given the view that every graph belongs to."""
         return {basis: self._settle(basis, graph_views, self.n_components or n_clusters) for basis in self.bases}
 
-    def looks(self, basis: str) -> tuple[int, ...]:
-        """Return after how many rounds the clusters of a basis are looked at, ascending: it may stop at any of them."""
+    def checked_rounds(self, basis: str) -> tuple[int, ...]:
+        """Return after how many rounds the clusters of a basis are checked, ascending: it may stop at any of them."""
         if self.max_iter is not None:
             return (self.max_iter,)
-        return LOOKS[basis] if len(self.bases) > 1 else (ROUNDS[basis],)
+        return CHECKED_ROUNDS[basis] if len(self.bases) > 1 else (ROUNDS[basis],)
 
     def _settle(self, basis: str, graph_views: Sequence[int], k: int) -> CoTrainingSettings:
         published, islands = basis == "subspace", basis == "islands"
@@ -163,7 +163,7 @@ class RoundSettings:
             weighting={"subspace": "equal", "islands": "commute"}.get(basis, basis),
             unit=not (published or islands),
             cosine=self.cosine,
-            max_iter=self.looks(basis)[-1],
+            max_iter=self.checked_rounds(basis)[-1],
             tol=self.tol,
             consensus_power=0.0 if published else CONSENSUS_POWER,
             graph_weights=self.view_weights[list(graph_views)],  # CONCATENATION is -1, the last one

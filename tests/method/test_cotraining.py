@@ -9,6 +9,7 @@ import pytest
 
 from coterie.method import candidates
 from coterie.method.cotraining import (
+    AugmentedView,
     CoTrainingSettings,
     GraphWeights,
     as_if_complete,
@@ -21,7 +22,7 @@ from coterie.method.cotraining import (
     solve_graphs,
 )
 from coterie.method.rowmap import Block
-from coterie.method.spectra import graph_spectrum
+from coterie.method.spectra import Consensus, graph_spectrum
 from coterie.rows.memory import MemoryRows
 
 BOUNDS = np.array([0, 3, 7])
@@ -154,6 +155,19 @@ def test_graphs_that_are_the_same_agree(rng):
     np.testing.assert_allclose(graph_agreement(view), 1, atol=1e-9)
 
 
+def test_agreement_is_a_share_of_the_most_that_the_consensus_could_hold(rng):
+    """It is 1 where U*'s directions are a graph's own leading ones, however short, and 0 where none is."""
+    own = np.linalg.qr(rng.standard_normal((60, 9)))[0] * 0.9 ** np.arange(9)  # (n, r)
+    other = np.linalg.qr(np.hstack([own, rng.standard_normal((60, 9))]))[0][:, 9:] * 0.9 ** np.arange(9)
+    stacked = np.hstack([own, own, other])
+    for k in (2, 5):
+        rotation = np.zeros((27, k))
+        np.fill_diagonal(rotation, (0.5 / 0.9) ** np.arange(k))  # U*: the first graph's directions, the last one short
+        shared = Consensus(rotation.reshape(3, 9, k), np.ones(k), 1.0)
+        view = AugmentedView(None, (), shared, stacked.T @ stacked, GraphWeights(np.ones(3), np.full((3, 3), 60.0)))
+        np.testing.assert_allclose(graph_agreement(view), [1, 1, 0], atol=1e-9)
+
+
 @pytest.mark.parametrize("n_rounds", [1, 2, 3])
 def test_the_first_rounds_of_many_are_those_that_there_would_have_been(rng, n_rounds):
     block = random_block(rng)
@@ -188,12 +202,12 @@ def test_rounds_end_where_clusters_have_settled(rng, name, moved, settled):
     """They go on where many rows change their cluster, and with "islands", whose small clusters show late."""
     labels = np.arange(1000) % 5
     first = candidates.Candidate(name, 1, 0.8, labels, None)
-    looks = candidates.Looks(first, (1, 2, 5), None, None, (), 5, rng)
-    assert not looks.have_settled()
+    stopping = candidates.EarlyStopping(first, (1, 2, 5), None, None, (), 5, rng)
+    assert not stopping.have_settled()
     others = labels.copy()
     others[:moved] = (others[:moved] + 1) % 5
-    looks.found.append(replace(first, rounds=2, labels=others))
-    assert looks.have_settled() == settled
+    stopping.checked.append(replace(first, rounds=2, labels=others))
+    assert stopping.have_settled() == settled
 
 
 def test_graphs_of_tensors_in_host_memory_are_solved_as_numpys_are(rng):

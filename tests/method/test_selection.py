@@ -36,6 +36,7 @@ def test_blobs_are_counted_exactly(k, seed):
     found = suggest(data, k_max=12)
     assert found.best == k
     assert found.strength > 0.9
+    assert repr(found).startswith(f"KSuggestion(best={k}, top=({k}, ")
 
 
 @pytest.mark.parametrize(("n", "k"), [(1000, 30)])
@@ -78,8 +79,9 @@ def test_noise_in_one_view_is_not_taken_for_clusters(seed):
 
 
 def test_a_cube_is_hardly_ever_taken_for_clusters():
-    cubes = [np.random.default_rng(seed).random((800, n_columns)) for n_columns in (1, 2, 4) for seed in range(4)]
-    assert sum(suggest_k([cube], k_max=16, random_state=0).is_clear for cube in cubes) <= 1
+    cubes = [np.random.default_rng(seed).random((800, n_columns)) for n_columns in (1, 2, 4) for seed in range(8)]
+    # One in twenty is; which ones is rounding.
+    assert sum(suggest_k([cube], k_max=16, random_state=0).is_clear for cube in cubes) <= 3
 
 
 def test_digits_are_among_the_first_three():

@@ -109,7 +109,7 @@ def test_documents_without_words(rng):
     target, words = topics(rng, 120)
     words = words.toarray()
     words[:20] = 0
-    with pytest.warns(UserWarning, match=r"2\d rows have no place"):
+    with pytest.warns(UserWarning, match=r"2\d rows are zero in the embedding"):
         model = fit(sparse.csr_array(words))
     np.testing.assert_array_equal(model.confidence_[:20], 0)
     assert (model.view_labels(sparse.csr_array(words))[:20] == -1).all()
@@ -233,7 +233,7 @@ def test_views_option_of_the_fit_is_kept(data):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.filterwarnings("ignore:The data does not speak clearly")
+@pytest.mark.filterwarnings("ignore:No number of clusters has clear evidence")
 def test_choosing_k_on_little_data():
     few = np.repeat(np.random.default_rng(0).standard_normal((7, 4)) * 10, 20, axis=0)
     assert 2 <= fit(few, "auto").n_clusters_ <= 6

@@ -54,7 +54,7 @@ SEPARATE = 0.99
 # First rounds whose clusters are this much alike (adjusted Rand index) leave no doubt.
 ALIKE = 0.8
 
-# Clusters this much like those of the look before (adjusted Rand index) would be changed no further than by chance.
+# Clusters this much like those of the check before (adjusted Rand index) would be changed no further than by chance.
 SETTLED = 0.98
 
 # Rows that k-means runs on, and its starts besides that of cluster-QR.
@@ -231,15 +231,15 @@ def leave_doubt(candidates: Sequence[Candidate]) -> bool:
     return best.agreement <= SEPARATE and (differ or best.name == "islands")
 
 
-class Looks:
-    """What the views say of a candidate's clusters after some of its rounds; told of every round by ``cotrain``.
+class EarlyStopping:
+    """Stops the rounds of a candidate where the views agree with its clusters best; ``cotrain`` calls it after each.
 
     Parameters
     ----------
     first : Candidate
         After its first round.
     numbers : sequence of int
-        After how many rounds clusters are looked at.
+        After how many rounds clusters are checked.
     sample : Block
         The neighbours of some rows, before any guiding.
     bounds, graph_views
@@ -263,49 +263,49 @@ class Looks:
         self.first, self.numbers, self.unguided, self.guided = first, numbers, sample, sample
         self.bounds, self.graph_views, self.n_clusters, self.rng = bounds, graph_views, n_clusters, rng
         self.n_threads = n_threads
-        self.found = [first] if 1 in numbers else []
+        self.checked = [first] if 1 in numbers else []
 
     def __call__(self, guides: Sequence[Guide], view: AugmentedView) -> bool:
-        """Look, if it is time to, and return whether another round is worth its time."""
+        """Check the clusters, if it is time to, and return whether another round is worth its time."""
         number = len(guides) + 1
         if number > 1:
             self.guided = guides[-1](self.guided, self.bounds)
         if number not in self.numbers:
             return True
         if number > 1:
-            self.look(number, view)
-        return are_worth_more(self.first.name, [own.agreement for own in self.found]) and not self.have_settled()
+            self.check(number, view)
+        return are_worth_more(self.first.name, [own.agreement for own in self.checked]) and not self.have_settled()
 
     def have_settled(self) -> bool:
-        """Whether clusters are those of the look before, and views agree with them hardly better.
+        """Whether clusters are those of the check before, and views agree with them hardly better.
 
         Small ones among large ones ("islands") show late.
         """
-        if self.first.name == "islands" or len(self.found) < 2:
+        if self.first.name == "islands" or len(self.checked) < 2:
             return False
-        before, now = self.found[-2:]
+        before, now = self.checked[-2:]
         return partition_agreement(before.labels, now.labels) > SETTLED and not now.is_clearly_better(before)
 
-    def look(self, number: int, view: AugmentedView) -> None:
+    def check(self, number: int, view: AugmentedView) -> None:
         """Cut the sample into clusters and ask the views."""
         plan = plan_cut(len(self.guided.indices), self.n_clusters, self.rng)
         labels = cut(self.guided, view.basis, self.bounds, *plan, self.n_threads)
         agreements = neighbour_agreement(self.unguided, self.bounds, self.graph_views, labels, self.n_threads)
-        self.found.append(replace(self.first, rounds=number, agreements=agreements, labels=to_host(labels)))
+        self.checked.append(replace(self.first, rounds=number, agreements=agreements, labels=to_host(labels)))
 
     def best(self, training: CoTraining) -> Candidate:
         """Return the candidate after as many of its rounds as the views agree with most."""
         last = len(training.history)
-        if last not in [own.rounds for own in self.found]:  # nothing changed any more, between two looks
-            self.look(last, training.view)
-        return replace(max(self.found, key=lambda own: own.agreement), training=training)
+        if last not in [own.rounds for own in self.checked]:  # nothing changed any more, between two checks
+            self.check(last, training.view)
+        return replace(max(self.checked, key=lambda own: own.agreement), training=training)
 
 
 def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
-    """Return whether the rounds of a basis go on, given how well the views agreed at every look so far.
+    """Return whether the rounds of a basis go on, given how well the views agreed at every check so far.
 
-    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a look where views agree no
-    better than at the one before; small clusters among large ones show late, so those of "islands" go on.
+    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a check where views agree
+    no better than at the one before; small clusters among large ones show late, so those of "islands" go on.
 
     Examples
     --------

@@ -382,23 +382,33 @@ def relative_change(before: np.ndarray | None, now: np.ndarray) -> float:
     return float(np.sqrt(max(square, 0) / old)) if old > 0 else 0.0
 
 
-def graph_agreement(view: AugmentedView) -> np.ndarray:
-    """Return the share of every graph's basis that the consensus holds."""
+def graph_agreement(view: AugmentedView, *, has_constant: bool = False) -> np.ndarray:
+    """Return how much of every graph's basis the consensus holds, as a share of the most that it could hold.
+
+    A direction that few graphs agree on is short in U*, and so has little weight in both. With ``has_constant``, the
+    first vector of every graph is constant. All graphs share it, also those of noise, so it is left out.
+    """
     n_graphs, r, k = view.consensus.rotation.shape
-    overlap = view.outer @ view.consensus.rotation.reshape(-1, k)  # (G r, k): E^gT U*
-    own = view.outer.diagonal().reshape(n_graphs, r).sum(axis=1)  # (G,)
-    held = (overlap**2).reshape(n_graphs, -1).sum(axis=1)
-    return np.minimum(held / np.where(own > 0, own, 1), 1)  # (G,) above 1 only by chance, where rows lack views
+    first = int(has_constant and k > 1)
+    rotation = view.consensus.rotation.reshape(-1, k)
+    overlap = view.outer @ rotation  # (G r, k): E^gT U*
+    lengths = np.sum(rotation * overlap, axis=0).clip(0)  # (k,) squared, of U*'s columns, descending
+    held = (overlap.reshape(n_graphs, r, k)[:, first:] ** 2).sum(axis=(1, 2))  # (G,)
+    own = np.einsum("gagb->gab", view.outer.reshape(n_graphs, r, n_graphs, r))[:, first:, first:]  # E^gT E^g
+    values = np.linalg.eigvalsh(own)[:, ::-1].clip(0)  # (G, r) descending
+    m = min(k - first, values.shape[1])
+    most = values[:, :m] @ lengths[first : first + m]  # (G,) where U*'s columns are the graph's own directions
+    return np.minimum(held / np.where(most > 0, most, 1), 1)  # (G,) above 1 only by chance, where rows lack views
 
 
-def pairwise_agreement(view: AugmentedView) -> np.ndarray:
+def pairwise_agreement(view: AugmentedView, *, has_constant: bool = False) -> np.ndarray:
     """Return ||E^gT E^h||^2 over the geometric mean of ||E^gT E^g||^2 and ||E^hT E^h||^2, for every pair of graphs.
 
     It is 1 where two graphs have the same basis, and the mean squared cosine of the angles between orthonormal bases.
+    ``has_constant`` is as above.
     """
-    n_graphs = len(view.spectra)
-    r = view.outer.shape[0] // n_graphs
-    blocks = view.outer.reshape(n_graphs, r, n_graphs, r)
+    n_graphs, first = len(view.spectra), int(has_constant)
+    blocks = view.outer.reshape(n_graphs, -1, n_graphs, view.outer.shape[0] // n_graphs)[:, first:, :, first:]
     squares = np.einsum("gahb,gahb->gh", blocks, blocks)  # (G, G)
     own = np.sqrt(squares.diagonal())
     own = np.where(own > 0, own, 1)

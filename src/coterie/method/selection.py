@@ -122,6 +122,11 @@ class KSuggestion:
         """The number of clusters with the highest score."""
         return self.top(1)[0]
 
+    def __repr__(self) -> str:
+        """The best numbers alone: ``table`` has the evidence."""
+        found = {"best": self.best, "top": self.top(), "strength": round(self.strength, 2), "is_clear": self.is_clear}
+        return f"KSuggestion({', '.join(f'{name}={value}' for name, value in found.items())})"
+
     def top(self, count: int = 3) -> tuple[int, ...]:
         """Return the numbers of clusters with the highest scores, best first."""
         return tuple(int(k) for k in self.k[np.argsort(-self.scores, kind="stable")[:count]])

@@ -11,7 +11,7 @@ from coterie.metrics import accuracy_of, ari_of, nmi_of, purity_of
 from coterie.report._cameras import Camera, thumbnails
 from coterie.report._inputs import Classes, Given
 from coterie.report._portraits import (
-    Looks,
+    Appearance,
     Typical,
     describe_columns,
     describe_words,
@@ -31,7 +31,13 @@ LONGEST_TEXT = 2000  # letters of a row's text that words are looked for in
 
 
 def describe_clusters(
-    model: Any, outcome: Outcome, sample: Sample, looks: Looks, given: Given, typical: dict[int, Typical], album: Any
+    model: Any,
+    outcome: Outcome,
+    sample: Sample,
+    appearance: Appearance,
+    given: Given,
+    typical: dict[int, Typical],
+    album: Any,
 ) -> list[dict[str, Any]]:
     """Return every cluster's size, confidence and stability, and portraits of the largest."""
     labels, confidence, k = outcome.labels, outcome.confidence, int(model.n_clusters_)
@@ -66,7 +72,7 @@ def describe_clusters(
                 "views": [],
             }
         )
-    parts = describe_in_views(sample, looks, typical, k, given, album)
+    parts = describe_in_views(sample, appearance, typical, k, given, album)
     for c, rows in typical.items():
         for part in ("central", "border"):
             clusters[c][part] = [describe_row(row, confidence, given) for row in getattr(rows, part)]
@@ -118,13 +124,13 @@ def lacking(sample: Sample, view_names: Any, cluster: int) -> list[dict[str, Any
 
 
 def describe_in_views(
-    sample: Sample, looks: Looks, typical: dict[int, Typical], n_clusters: int, given: Given, album: Any
+    sample: Sample, appearance: Appearance, typical: dict[int, Typical], n_clusters: int, given: Given, album: Any
 ) -> list[tuple[str, dict[int, dict[str, Any]]]]:
     """Return for every view, and every cluster in it, pictures, words or columns that set it apart."""
     found: list[tuple[str, dict[int, dict[str, Any]]]] = []
     drawn, labels = np.flatnonzero(sample.drawn), sample.labels[sample.drawn]
     if album is not None:
-        pictures = thumbnails(album, typical, sample, 1 + len(looks.images))
+        pictures = thumbnails(album, typical, sample, 1 + len(appearance.images))
         found.append((album.name, {c: {"kind": "images", **pictures[c]} for c in typical}))
     if given.texts is not None:
         vocabulary, held = words_of_texts([given.text(row, LONGEST_TEXT) or "" for row in sample.rows[drawn]])
@@ -135,11 +141,13 @@ def describe_in_views(
         of_known = labels if block.present is None else labels[block.present]
         if not len(of_known):
             continue  # a view that was left out
-        if view.name in looks.images:
-            pictures = thumbnails(Camera.focus(view, looks.images[view.name]), typical, sample, len(looks.images))
+        if view.name in appearance.images:
+            pictures = thumbnails(
+                Camera.focus(view, appearance.images[view.name]), typical, sample, len(appearance.images)
+            )
             parts = {c: {"kind": "images", **pictures[c]} for c in typical}
-        elif view.name in looks.words:
-            lists = describe_words(looks.words[view.name], block.known(), of_known, n_clusters)
+        elif view.name in appearance.words:
+            lists = describe_words(appearance.words[view.name], block.known(), of_known, n_clusters)
             parts = {c: {"kind": "words", "words": lists[c]} for c in typical}
         else:
             lists = describe_columns(view, block.known(), of_known, n_clusters)

@@ -34,7 +34,7 @@ from coterie.report._inputs import (
     check_length,
 )
 from coterie.report._map import describe_disagreement, describe_embedding
-from coterie.report._portraits import MOST_CLUSTERS, check_looks, typical_rows
+from coterie.report._portraits import MOST_CLUSTERS, check_appearance, typical_rows
 from coterie.report._sample import Outcome, Sample, take_sample
 from coterie.report._text import shown
 from coterie.report._tree import describe_tree
@@ -135,13 +135,13 @@ def describe(
         typical = typical_rows(outcome.labels, outcome.confidence, model.medoid_indices_, portrayed)
         wanted = [row for rows in typical.values() for row in (*rows.central, *rows.border)]
         drawn = take_sample(model, outcome, X, sample, random_state, wanted)
-    looks = check_looks(images, words, drawn)
+    appearance = check_appearance(images, words, drawn)
     with progress.stage("pictures"):
         album = open_album(model, pictures, given, drawn)
     with progress.stage("clusters"):
-        clusters = describe_clusters(model, outcome, drawn, looks, given, typical, album)
+        clusters = describe_clusters(model, outcome, drawn, appearance, given, typical, album)
     with progress.stage("map"):
-        embedding = describe_embedding(model, drawn, looks, given, album, random_state)
+        embedding = describe_embedding(model, drawn, appearance, given, album, random_state)
     compared = None
     if others is not None:
         compared = describe_against(outcome, others, int(against.n_clusters_), against_title)

@@ -12,7 +12,7 @@ from coterie.placement import BlockPlan
 from coterie.report._cameras import Camera, atlas
 from coterie.report._inputs import Classes, Given, RowNames, describe_classes, describe_column, describe_levels
 from coterie.report._layout import flat_map
-from coterie.report._portraits import Looks, tidy
+from coterie.report._portraits import Appearance, tidy
 from coterie.report._sample import Sample
 from coterie.report._text import shown
 from coterie.threads import count_threads
@@ -24,7 +24,7 @@ APART = 0.7  # 0: rows that lack a view lie anywhere; 1: among themselves alone
 
 
 def describe_embedding(
-    model: Any, sample: Sample, looks: Looks, given: Given, album: Any, seed: int
+    model: Any, sample: Sample, appearance: Appearance, given: Given, album: Any, seed: int
 ) -> dict[str, Any] | None:
     """Return the map of the sampled rows, and what it can be coloured by."""
     if sample.embedding is None:
@@ -45,20 +45,20 @@ def describe_embedding(
         "columns": shown_columns,
         "derived": derived_columns(model, sample),
         "apart": describe_rows_apart(model, sample, spots),
-        "pictures": describe_pictures(sample, looks, album),
+        "pictures": describe_pictures(sample, appearance, album),
     }
 
 
-def describe_pictures(sample: Sample, looks: Looks, album: Any) -> dict[str, Any] | None:
+def describe_pictures(sample: Sample, appearance: Appearance, album: Any) -> dict[str, Any] | None:
     """Return one picture of all sampled rows: of their own files, else of the first view of images."""
     if album is not None:
         return atlas(album, len(sample.rows))
-    if sample.views is None or not looks.images:
+    if sample.views is None or not appearance.images:
         return None
-    view = next(view for view in sample.views if view.name in looks.images)
+    view = next(view for view in sample.views if view.name in appearance.images)
     if not view.read(slice(None)).known().shape[0]:
         return None  # a view that was left out
-    return atlas(Camera.focus(view, looks.images[view.name]), len(sample.rows))
+    return atlas(Camera.focus(view, appearance.images[view.name]), len(sample.rows))
 
 
 def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:

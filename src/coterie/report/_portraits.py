@@ -27,20 +27,20 @@ NUMBERED = 0.9  # share of columns that are called by numbers, from which on the
 
 
 @dataclass(frozen=True)
-class Looks:
+class Appearance:
     """How the user says that views are to be shown."""
 
     images: dict[str, tuple[int, int, int]]  # view -> height, width, channels
     words: dict[str, list[str]]  # view -> the columns' words
 
 
-def check_looks(images: Any, words: Any, sample: Sample) -> Looks:
+def check_appearance(images: Any, words: Any, sample: Sample) -> Appearance:
     """Check that what is said of views fits them."""
     views = {} if sample.views is None else {view.name: view for view in sample.views}
     for name in [*(images or {}), *(words or {})]:
         if views and name not in views:
             raise ValueError(f"There is no view {shown(name)!r} to be shown; the fit had {', '.join(views)}.")
-    found = Looks({}, {})
+    found = Appearance({}, {})
     for name, shape in (images or {}).items():
         sides = tuple(int(side) for side in shape)
         if len(sides) not in (2, 3) or (len(sides) == 3 and sides[2] not in (1, 3, 4)):
