@@ -1,4 +1,4 @@
-"""Clusters that keep their numbers from one fit to the next."""
+"""Align cluster numbers between two fits, by matching clusters that share rows."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from coterie.model import fitted_of
 
 __all__ = ["Alignment", "align"]
 
-SAME = 0.5  # clusters with at least this Jaccard index of their rows are the same
-MOST = 0.5  # the share of a cluster's rows above which it is a part of another
+SAME = 0.5  # least Jaccard index of the rows of two clusters that are matched
+MOST = 0.5  # a cluster with more than this share of its rows in another one is a part of it
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """A model whose clusters have the numbers of another one's where they are the same.
+    """A model whose clusters have the numbers of the matching clusters of an older model.
 
     Attributes
     ----------
     model : GuidedCoTraining
     kept : tuple of int
-        Clusters of both, by their number in the new model; they have the old one's number unless it is in ``moved``.
+        Clusters that both models have, by their new number. It is also the old number, except for those in ``moved``.
     moved : dict of int
-        Numbers in the new model of clusters that are kept and whose old number it does not have, by their old number.
+        New number of each kept cluster whose old number is too large for the new model, by its old number.
     born, gone : tuple of int
-        New clusters without an old one, and old ones without a new one.
+        New clusters without an old counterpart, and old ones without a new one; split and merged clusters are in
+        neither.
     split : dict of tuple of int
-        The new clusters that old ones fell into.
+        The new clusters that each split old cluster became.
     merged : dict of tuple of int
-        The old clusters that new ones were made from.
+        The old clusters that each merged new cluster was made from.
     """
 
     model: GuidedCoTraining
@@ -47,7 +48,7 @@ class Alignment:
     merged: dict[int, tuple[int, ...]]
 
     def in_words(self) -> list[str]:
-        """Return what changed, a line each."""
+        """Return one line of text for each change."""
         lines = [f"cluster {old} is now {new}" for old, new in self.moved.items()]
         lines += [f"cluster {old} fell into {joined_by_and(parts)}" for old, parts in self.split.items()]
         lines += [f"clusters {joined_by_and(parts)} became {new}" for new, parts in self.merged.items()]
@@ -56,14 +57,14 @@ class Alignment:
 
 
 def align(model: GuidedCoTraining, old: GuidedCoTraining, X: Any) -> Alignment:
-    """Number the clusters of a model as those of an older one, where they hold the same rows.
+    """Renumber the clusters of a model to match those of an older model that share their rows.
 
     Parameters
     ----------
     model : GuidedCoTraining
-        The new fit; it is left as it is.
+        The new fit; it is not modified.
     old : GuidedCoTraining
-        The fit before, which may have been loaded from a file.
+        The earlier fit, possibly loaded from a file.
     X : like in :meth:`coterie.GuidedCoTraining.predict`
         Rows that both models can label, such as those of the new fit.
 
@@ -93,7 +94,7 @@ def align(model: GuidedCoTraining, old: GuidedCoTraining, X: Any) -> Alignment:
 
 
 def matches(shared: np.ndarray) -> dict[int, int]:
-    """Return which old cluster each new one is the same as, given the rows that every two share."""
+    """Return the old cluster that matches each new one, given the number of rows that every pair shares."""
     union = shared.sum(axis=1)[:, None] + shared.sum(axis=0) - shared
     jaccard = shared / np.maximum(union, 1)  # (k, k before)
     pairs = zip(*linear_sum_assignment(-jaccard), strict=True)
@@ -101,7 +102,7 @@ def matches(shared: np.ndarray) -> dict[int, int]:
 
 
 def new_order(same: dict[int, int], k: int) -> np.ndarray:
-    """Return which cluster gets each number: those that are the same keep theirs, others fill the gaps.
+    """Return the cluster that gets each number: matched clusters get their old number, others fill the gaps.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def new_order(same: dict[int, int], k: int) -> np.ndarray:
 
 
 def describe_changes(model: GuidedCoTraining, shared: np.ndarray, same: dict[int, int]) -> Alignment:
-    """Return what became of the clusters, given the rows that every two share, in their final numbers."""
+    """Return the alignment, given the number of rows that every pair of clusters (in final numbers) shares."""
     of_new = shared / np.maximum(shared.sum(axis=1, keepdims=True), 1)  # shares of the new clusters' rows
     of_old = shared / np.maximum(shared.sum(axis=0, keepdims=True), 1)  # and of the old ones'
     split = {old: numbers(of_new[:, old] > MOST) for old in range(shared.shape[1])}
@@ -138,12 +139,12 @@ def describe_changes(model: GuidedCoTraining, shared: np.ndarray, same: dict[int
 
 
 def numbers(mask: np.ndarray) -> tuple[int, ...]:
-    """Return where a mask is true."""
+    """Return the indices at which a mask is true."""
     return tuple(np.flatnonzero(mask).tolist())
 
 
 def joined_by_and(parts: tuple[int, ...]) -> str:
-    """Return numbers as words.
+    """Return numbers as an English list.
 
     Examples
     --------

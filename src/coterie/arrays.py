@@ -18,7 +18,7 @@ from coterie.waiting import computed_collection
 
 Thing = TypeVar("Thing")
 
-CUDA_MEMORY = 2  # DLPack's number for it
+CUDA_MEMORY = 2  # DLPack's device type of CUDA memory
 
 __all__ = [
     "array_namespace",
@@ -76,7 +76,7 @@ def device_of(array: Any) -> str | None:
 
 
 def is_dask(table: Any) -> bool:
-    """Whether a table is a Dask collection; Dask itself is not imported to find out."""
+    """Whether a table is a Dask collection; Dask is not imported."""
     return type(table).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(table, "compute")
 
 
@@ -99,7 +99,7 @@ def like(array: Any, other: Any, dtype: Any = None) -> Any:
 
 
 def convert(array: Any, dtype: Any) -> Any:
-    """Return an array in another precision, itself where it has that already."""
+    """Return an array in another precision, without a copy if it has that already."""
     if not is_tensor(array):
         return array.astype(dtype, copy=False)
     import torch
@@ -108,7 +108,7 @@ def convert(array: Any, dtype: Any) -> Any:
 
 
 def to_host(thing: Thing) -> Thing:
-    """Return an array, or a dataclass, tuple, list or dict of arrays, as NumPy arrays: tensors, and Dask's."""
+    """Return an array, or a dataclass, tuple, list or dict of arrays, with tensors and Dask arrays as NumPy arrays."""
 
     def move(array: Any) -> Any:
         if is_tensor(array):
@@ -136,7 +136,7 @@ def to_device(thing: Thing, device: Any) -> Thing:
 
 
 def beside(rows: Any, other: Any) -> Any:
-    """Return rows on the device of ``other``; rows are as they were where both are on the host."""
+    """Return rows as tensors on the device of ``other``; unchanged if they are tensors, or ``other`` is not one."""
     return to_device(rows, other.device) if is_tensor(other) and not is_tensor(rows) else rows
 
 
@@ -153,7 +153,7 @@ def is_sparse_tensor(table: Any) -> bool:
 
 
 def as_device_tensor(table: Any) -> Any | None:
-    """Return what lies on a GPU (torch, or CuPy and JAX by DLPack) as a tensor where it lies; None for all else."""
+    """Return an array in a GPU's memory (torch, or CuPy and JAX by DLPack) as a tensor there; None for all others."""
     if not lies_on_gpu(table):
         return None
     import torch
@@ -187,7 +187,7 @@ def map_arrays(thing: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def power_of_two(size: Any) -> Any:
-    """Return the power of two just below each size, 1 for sizes of zero: dividing by it is exact.
+    """Return the largest power of two up to each size, 1 for sizes of zero: dividing by it is exact.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def power_of_two(size: Any) -> Any:
 
 
 def stack(parts: Sequence[Any]) -> Any:
-    """Return arrays of one library as one array with one more dimension."""
+    """Return arrays of one library stacked into one array with a new first axis."""
     return array_namespace(parts[0]).stack(parts)
 
 
@@ -218,7 +218,7 @@ def squared_norms(rows: Any) -> Any:
 
 
 def take_or_zero(table: Any, numbers: np.ndarray) -> tuple[Any, Any]:
-    """Return rows of a table by number, zero for those numbered -1, and which of them are not.
+    """Return rows of a table by number, zero rows for the number -1, and a mask of the rows that are not -1.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def take_or_zero(table: Any, numbers: np.ndarray) -> tuple[Any, Any]:
         known = like(present, table, bool)
         return table[np.maximum(numbers, 0)].masked_fill(~known[:, None], 0), known
     if sparse.issparse(table) or getattr(table, "is_sparse", False):
-        # One empty row at the end stands for every missing one.
+        # One empty row at the end is taken for every missing one.
         empty = sparse.csr_array((1, d), dtype=table.dtype)
         padded = sparse.vstack([table[numbers[present]], empty], format="csr")
         order = np.where(present, np.cumsum(present) - 1, padded.shape[0] - 1)

@@ -1,4 +1,4 @@
-"""A child process that calls one function after another, and is ended where one takes too long."""
+"""A child process that calls one function after another, and is killed if one takes too long."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-START_SECONDS = 300.0  # within which a child is ready, also on a busy machine
+START_SECONDS = 300.0  # for a child to start, also on a busy machine
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call came to."""
+    """The outcome of a call."""
 
     result: Any
     error: Exception | None
@@ -26,12 +26,12 @@ class Answer:
 
 
 class Child:
-    """A process of its own for calls ``function(state, *arguments)``; the next call starts another if it was ended.
+    """A child process for calls ``function(state, *arguments)``; if it was ended, the next call starts another.
 
     Parameters
     ----------
     state : object
-        What every call gets first. It is sent once to every process, as a copy.
+        The first argument of every call. A copy is sent to every new process, once.
 
     Examples
     --------
@@ -80,9 +80,9 @@ class Child:
         return answer.result
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, whatever it is doing."""
         process = self._process
-        self._process = self._pipe = None  # not closed: another thread may be waiting at it, and is told by its end
+        self._process = self._pipe = None  # the pipe stays open: a thread may wait at it, and is told of the end
         if process is not None:
             process.kill()
             process.join()
@@ -138,7 +138,7 @@ def answer_calls(pipe: Connection, state: Any) -> None:
 
 
 def answer(function: Callable[..., Any], state: Any, arguments: tuple[Any, ...]) -> Answer:
-    """Return what a call comes to: its result or its error, and what was warned of."""
+    """Call a function, and return its result or error, and its warnings."""
     result, error = None, None
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")
@@ -150,7 +150,7 @@ def answer(function: Callable[..., Any], state: Any, arguments: tuple[Any, ...])
 
 
 def portable(error: Exception) -> Exception:
-    """Return an error that arrives in the parent as it is, where it can."""
+    """Return an error if it can be pickled, else a RuntimeError with its message."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # some errors cannot be made again from their message alone
@@ -159,7 +159,7 @@ def portable(error: Exception) -> Exception:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it is gone, however it went."""
+    """End this process when its parent has ended, for whatever reason."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -1,4 +1,4 @@
-"""Whether new rows are still like those of the fit."""
+"""Drift: how far a batch of new rows differs from the rows of the fit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from coterie.validation import check_real
 
 __all__ = ["Drift", "measure_drift"]
 
-NOVEL = 0.95  # rows of the fit are above it in one case of twenty
-DEVIATIONS = 3.0  # standard deviations of a batch of this size that are taken for chance
+NOVEL = 0.95  # 5 % of the fit's rows have a higher novelty
+DEVIATIONS = 3.0  # differences of up to this many standard errors are attributed to chance
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,20 @@ class Drift:
     Attributes
     ----------
     n_rows : int
-        Rows of the batch.
+        Number of rows in the batch.
     novel : float
         Share of rows whose novelty is above .95; .05 is expected.
     novelty_shift : float
-        How much more of the batch is above some novelty than expected, at most: 0 where it is like the fit.
+        Largest excess, over all thresholds, of the share of rows above a novelty over its expectation (the one-sided
+        Kolmogorov-Smirnov statistic): 0 if the batch is like the fit.
     shares, fitted_shares : ndarray of shape (n_clusters,)
         Share of the rows in each cluster, in the batch and in the fit.
     share_shift : float
-        Half the sum of the shares' differences: the share of rows that would have to change clusters.
+        Half the sum of the shares' absolute differences: the share of rows that would have to change clusters.
     lacking, fitted_lacking : dict of float
         Share of the rows that lack each view, in the batch and in the fit.
     alarms : tuple of str
-        What should be looked at, in words; empty where nothing should.
+        A message for each difference beyond tolerance and chance; empty if there is none.
     """
 
     n_rows: int
@@ -61,7 +62,8 @@ def measure_drift(model: GuidedCoTraining, X: Any, *, tolerance: float = 0.1) ->
     X : like in :meth:`coterie.GuidedCoTraining.predict`
         The batch.
     tolerance : float, default=0.1
-        How far shares may differ before it is an alarm, besides what chance explains in a batch of this size.
+        How far shares may differ (``novel`` by half of it) without an alarm, besides what chance explains in a batch
+        of this size.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def measure_drift(model: GuidedCoTraining, X: Any, *, tolerance: float = 0.1) ->
 
 
 def presence_by_view(views: Any) -> np.ndarray:
-    """Return the share of rows that have each view; read where only reading shows it."""
+    """Return the share of rows that have each view; rows are read only if it is not known otherwise."""
     if not views.may_lack:
         return views.presence().mean(axis=0)  # (V,)
     counts = np.zeros(len(views))
@@ -118,7 +120,7 @@ def presence_by_view(views: Any) -> np.ndarray:
 
 
 def shift_upwards(novelty: np.ndarray) -> float:
-    """Return the largest excess of rows above some novelty over what is expected (one-sided Kolmogorov-Smirnov).
+    """Return how far novelties exceed a uniform distribution: the one-sided Kolmogorov-Smirnov statistic.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def shift_upwards(novelty: np.ndarray) -> float:
 
 
 def with_alarms(found: Drift, tolerance: float) -> Drift:
-    """Return what was found with what should be looked at."""
+    """Return the drift with its share shift and its alarms."""
     n, shares, before = found.n_rows, found.shares, found.fitted_shares
     shift = float(np.abs(shares - before).sum() / 2)
     alarms = []
@@ -157,5 +159,5 @@ def with_alarms(found: Drift, tolerance: float) -> Drift:
 
 
 def chance(share: float, n_rows: int) -> float:
-    """Return how far a share may differ in a batch by chance."""
+    """Return the difference of a share that chance explains in a batch: DEVIATIONS standard errors."""
     return DEVIATIONS * float(np.sqrt(share * (1 - share) / n_rows))

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie.arrays import to_host
 from coterie.fitting import fit_views
 from coterie.forecast import Forecast, forecast, look_ahead
-from coterie.kernels import _numba  # noqa: F401  a fit needs it, and no stage's seconds shall hold its import
+from coterie.kernels import _numba  # noqa: F401  a fit needs it, and no stage's time should include its import
 from coterie.method.assignment import Prediction
 from coterie.model import PER_ROW, Fitted, attributes_of_a_fit, table_columns
 from coterie.new_rows import NewRowsMixin
@@ -48,24 +48,25 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Number of clusters, k. "auto" takes the number with the strongest evidence in the graphs, ``k_suggestion_``.
     views : dict or list of column selections, default=None
         Splits the columns of a single table into views: slices, column numbers, column names or patterns of them
-        ("t*"), or callables that take the table and return one of these. Of AnnData and MuData, what to take: see
-        :func:`coterie.tl.views_of`.
+        ("t*"), or callables that take the table and return one of these. For AnnData and MuData it selects what to use:
+        see :func:`coterie.tl.views_of`.
     id_column : str or int, default=None
-        The column of frames and files that holds the rows' ids: it is no value, and rows are matched by it.
+        The column of frames and files that holds the rows' ids: rows are matched by it, and it is not used as a value.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks, p. "auto" is 1,000 (1,500 from 20,000 to 200,000 rows); a third of the rows where these
         are fewer than 3,000, but at least 600 and ten for each cluster; 600 with ``basis="subspace"``; at least twice
-        the clusters, and at most all rows. Where rows lack views it is up to twice as many, so that every view knows
-        enough of them, and at most seven tenths of the rows. Ignored where ``landmarks`` are given.
+        the clusters, and at most all rows. Where rows lack views it is up to twice as many, so that enough landmarks
+        have every view, and at most seven tenths of the rows. Ignored where ``landmarks`` are given.
     n_neighbors : int, list of int or "auto", default="auto"
-        Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, which cost
-        one search. "auto" is 5, 10 and 80; 5 and 10 above 20,000 rows, 10 above 200,000; 8 with ``basis="subspace"``.
+        Landmarks that a row is joined to in each graph, q. Several numbers make graphs at several scales, by a single
+        search. "auto" is 5, 10 and 80; 5 and 10 above 20,000 rows, 10 above 200,000; 8 with ``basis="subspace"``.
     landmarks : "kmedoids", "kmedoids++", "random" or array of row numbers, default="kmedoids"
-        How landmarks are chosen: a light clustering that starts from rows drawn evenly, or from rows far apart; rows
-        drawn evenly; or the landmarks themselves. Of a clustering, the groups' means are taken where there are two rows
-        or more for each: the same groups in every view. With ``basis="subspace"``, as published, it is their medoids.
+        How landmarks are chosen: by a few passes of k-medoids that start from rows drawn uniformly ("kmedoids") or from
+        rows far apart ("kmedoids++"); as rows drawn uniformly ("random"); or the given rows. The groups of k-medoids,
+        which are the same in every view, are represented by their means where there are two rows or more per group, and
+        by their medoids otherwise and with ``basis="subspace"``, as published.
     neighbors : "view" or "shared", default="view"
-        Whether each view chooses neighbours by its own distances, or all by those over all views.
+        Whether each view chooses neighbours by its own distances, or all views share those nearest over all views.
     concatenation : bool, default=True
         Whether all views side by side take part as one more view.
     bandwidth : "local", "median" or number, default="local"
@@ -73,33 +74,33 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         published; or sigma itself, in units of prepared rows (which have unit mean squared distance from their mean,
         except with ``scaling="none"``). A dict or list gives one per view.
     scaling : "auto", "block", "half", "standard" or "none", default="auto"
-        What is done to a view before distances are measured. "auto" looks at the values: words are log-scaled, weighted
-        and reduced; links of a graph are diffused; skewed columns are log-scaled, heavy tails clipped, and columns of
-        unlike units standardised. "block" centres and gives the view unit mean squared norm; "half" and "standard"
-        first divide each column by the root of its standard deviation, or by all of it; "none" leaves the values as
-        they are. A dict or list gives one per view.
+        How a view is prepared before distances are measured. "auto" depends on the values: words are log-scaled,
+        weighted and reduced; links of a graph are diffused; skewed columns are log-scaled, heavy tails clipped, and
+        columns of unlike units standardised. "block" centres and gives the view unit mean squared norm; "half" and
+        "standard" first divide each column by the square root of its standard deviation, or by the standard deviation;
+        "none" leaves the values as they are. A dict or list gives one per view.
     metric : "auto", "euclidean" or "cosine", default="auto"
-        Distance between rows; "auto" follows ``scaling``, and words and graphs are compared by their cosine whatever is
-        said here. A dict or list gives one per view.
+        Distance between rows; "auto" follows ``scaling``, and words and graphs are always compared by their cosine. A
+        dict or list gives one per view.
     view_weights : "auto", number, dict or list of numbers, default="auto"
         Weight of each view in the augmented view. "auto" weighs a view's graphs down where their singular vectors are
         localised on a few rows, as those of near-duplicates and sparse text are; 1 treats all alike.
     basis : "auto", "diffusion", "commute", "islands" or "subspace", default="auto"
-        What the augmented view is made from: every graph's k first singular vectors, as published ("subspace"); or 3k/2
-        vectors behind the first, as rows of length one, each weighted by its squared singular value ("diffusion") or by
-        that and commute times, so that small clusters stand out ("commute"); or those and the first one, which is
-        constant, with rows of any length, so that clusters that hardly touch stay apart however small they are
-        ("islands"). "auto" makes the latter three and takes the one whose clusters the views' own neighbourhoods
-        predict best, or one whose clusters replicate where those do not; but "diffusion" alone where all views are
-        words or links: ``candidates_`` shows them. Where ``stability_`` is measured and low, it also tries the
-        directions that the views share.
+        The singular vectors of every graph that the augmented view is made from. "subspace": the first k, as published.
+        "diffusion": the 3k/2 after the first, weighted by their squared singular values, as rows of length one.
+        "commute": the same, weighted by commute times as well, so that small clusters stand out. "islands": those of
+        "commute" and the first one, which is constant, with rows of any length, so that clusters that hardly touch stay
+        apart however small they are. "auto" tries the latter three ("diffusion" alone where all views are words or
+        links), and takes the one whose clusters the views' own neighbourhoods predict best, or one whose clusters
+        replicate where those of the best do not: see ``candidates_``. Where ``stability_`` is measured and low, it also
+        tries the directions that the views share.
     guide : "cosine" or "inner", default="cosine"
-        How alike a row and a landmark are in the augmented view; "inner" is as published.
+        The similarity of a row and a landmark in the augmented view; "inner", the inner product, is as published.
     max_iter : int or "auto", default="auto"
-        Rounds at most. One round is no guiding at all. "auto" follows ``basis``: 2 for "diffusion", 5 for "commute", 10
-        for "islands" and for "subspace", about as many as the paper takes; with ``basis="auto"`` 1, 2, 5 or 10,
-        whichever the views agree with most. They learn from 100,000 rows at most, or 100 for each landmark, which the
-        others then follow; with ``basis="subspace"`` from all.
+        Rounds at most; one round means no guiding. "auto" follows ``basis``: 2 for "diffusion", 5 for "commute", 10 for
+        "islands" and for "subspace", about as many as the paper takes; with ``basis="auto"`` 1, 2, 5 or 10, whichever
+        the views agree with most. The rounds learn from at most 100,000 rows, or 100 per landmark where that is more,
+        and are then applied to all; with ``basis="subspace"`` they learn from all.
     tol : float, default=1e-3
         The rounds end when the augmented view's affinities change by less than this, relatively.
     n_components : int, default=None
@@ -110,33 +111,33 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     assign_labels : "kmeans" or "cluster_qr", default="kmeans"
         How the embedding is cut into clusters.
     n_init : int, default=10
-        Restarts of k-means. Beyond 32 clusters fewer, in proportion, unless ``basis="subspace"``.
+        Restarts of k-means. Above 32 clusters they are fewer, in proportion, unless ``basis="subspace"``.
     store_embedding : bool, default=False
         Whether to keep ``embedding_`` (rows x n_components).
     measure_stability : bool or "auto", default="auto"
-        Whether to find out how far the clusters depend on the draw of landmarks, at about a tenth of the cost of a fit.
+        Whether to measure how far the clusters depend on the draw of landmarks, at about a tenth of the cost of a fit.
         "auto" does so except on a GPU, where it would take longer than the fit. Without it, the directions that views
-        share are not tried: labels of noisy rows may be others.
+        share are not tried, so labels of noisy data may differ.
     dtype : "float32", "float64" or "tf32", default="float32"
         Precision of row work; sums and small matrices are always float64. "tf32" is float32 with products of 10 bits on
-        a GPU: they take a third of the time, and one neighbour in 400 is another.
+        a GPU: they take a third of the time, and one neighbour in 400 differs.
     device : "auto", "cpu", "cuda" or a torch device, default="auto"
-        Where the work is done. "auto" is the GPU of views that are tensors on one, else this machine's cores. With
-        "cuda", views in host memory are copied to the GPU block by block. "torch" runs the GPU's code on the cores.
+        Where the work is done. "auto" is the GPU of views that are tensors on one, otherwise the CPU. With "cuda",
+        views in host memory are copied to the GPU block by block. "torch" runs the GPU's code on the CPU.
     memory_limit : int or str, default=None
-        How much memory this process may take, such as "4GB", at least 1 GB. Where what a fit keeps of all rows would
-        take more, it is kept in files. None: everything is kept in memory.
+        The most memory that this process may take, such as "4GB", at least 1 GB. Where the data that a fit keeps of all
+        rows would take more, they are kept in files. None: everything is kept in memory.
     work_dir : str or Path, default=None
-        Folder in which the fit keeps what it has done, so that it can be stopped or killed and resumed by the same
-        call: the labels are the same to the last bit. Its files are in ``coterie-job`` there, which is removed when
-        the fit is done; other files are left alone. None: a fit that is stopped is lost, and files that
-        ``memory_limit`` needs are among the system's temporary files.
+        Folder in which the fit saves its progress, so that it can be stopped or killed and resumed by the same call:
+        the labels are bitwise the same. Its files are in ``coterie-job`` there, which is removed when the fit is done;
+        other files are left alone. None: a fit that is stopped is lost, and files that ``memory_limit`` needs are among
+        the system's temporary files.
     block_size : int, default=None
-        Rows per block of work. None chooses by the number of rows.
+        Rows per block. None chooses by the number of rows.
     n_jobs : int, default=-1
         Threads; -1 uses all cores. The labels do not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
+        Seed of all random draws.
     verbose : int, default=0
         1 writes a line per stage and round to standard error.
 
@@ -168,31 +169,32 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     landmark_indices_ : ndarray of shape (p,)
         Rows that are landmarks, or the medoids of the groups whose means are.
     singular_values_ : dict of ndarray
-        Top singular values of every graph, by view and scale, one more than is used, after the last round.
+        Top singular values of every graph after the last round, by view and scale: one more than is used.
     consensus_singular_values_ : ndarray
         Singular values of all bases side by side: those of the consensus, and the ten largest that were left out.
     agreement_ : dict of float
-        How much of the basis of each view's graphs the consensus holds before any guiding, as a share of the most that
-        it could hold: near 1 for a view that shows the clusters, near 0 for one of noise.
+        How much of the basis of each view's graphs the consensus holds before any guiding, relative to the most that it
+        could hold: near 1 for a view that shows the clusters, near 0 for one of noise.
     cluster_agreement_ : ndarray of shape (n_clusters, n_views)
         Share of each cluster's rows that each view alone assigns to it too.
     stability_ : float
-        How alike the partitions are that two halves of the landmarks lead to (adjusted Rand index, before guiding): 1
-        where the draw of landmarks does not matter. On the low side, because half the landmarks are fewer. Only with
+        Adjusted Rand index of the partitions by two halves of the landmarks, before guiding: 1 where the draw of
+        landmarks does not matter. It is underestimated, because a half has fewer landmarks than the fit. Only with
         ``measure_stability``.
     candidates_ : list of dict
-        The ways to merge the graphs that ``basis="auto"`` weighed: name, preparation ("own" or "shared" directions),
+        The ways to merge the graphs that ``basis="auto"`` tried: name, preparation ("own" or "shared" directions),
         rounds, agreement (how well each view's neighbours predict the clusters after them: adjusted Rand index, mean
         over the views), stability where it was measured, and whether it was chosen.
     cluster_stability_ : ndarray of shape (n_clusters,)
-        The same for the rows of each cluster: the mean Jaccard index of the two halves' groups that hold a row.
+        The stability of each cluster: the Jaccard index of the two halves' clusters that hold a row, averaged over the
+        cluster's rows. Only with ``measure_stability``.
     hierarchy_ : Hierarchy
         How the clusters merge into fewer: ``linkage`` in SciPy's form, the ``order`` of the leaves, and
         ``cut(n_groups)``. Computed from centroids and sizes on demand; a model that was loaded without rows lacks it.
     graph_agreement_ : ndarray of shape (graphs, graphs)
         How alike the bases of every two graphs are (1: the same), in the order of ``singular_values_``.
     row_ids_ : ndarray of shape (n,) or None
-        The rows' names in the order of ``labels_``, where the input had an index.
+        The rows' ids in the order of ``labels_``, where the input had an index.
     history_ : list of dict
         Per round: change of A*, agreement and seconds.
     n_iter_ : int
@@ -317,9 +319,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             a view lacks it; frames with different indexes are matched by index, Dask's by position.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
-            How many rows each row stands for, as whole numbers of at least 1; a pandas Series is matched by its index
-            where rows have ids. It is as if every row was there so many times, in time too; the table is not copied.
-            ``cluster_sizes_`` counts all of them, while ``labels_`` and the like have one entry for each row of X.
+            How often each row is repeated, as whole numbers of at least 1; a pandas Series is matched by its index
+            where rows have ids. Results and time are those of X with its rows repeated, but the table is not copied.
+            ``cluster_sizes_`` includes repeats, while ``labels_`` and the like have one entry for each row of X.
 
         Returns
         -------
@@ -349,7 +351,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def estimate(self, X: Any) -> Forecast:
         """Return what a fit of X will take: memory, disk and, within a factor of about two, seconds.
 
-        The machine's speed is measured in a moment, once a day. Of views in files a few rows are read.
+        The machine's speed is measured briefly, once a day. Of views in files only a few rows are read.
 
         Parameters
         ----------
@@ -380,8 +382,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : like in ``fit``
-            The same views. A dict may leave out views that the rows lack. Columns with names may be in any order, and
-            others beside them are left out.
+            The same views. A dict may leave out views that the rows lack. Named columns may be in any order, and
+            additional ones are ignored.
 
         Returns
         -------
@@ -395,8 +397,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def confidence(self, X: Any) -> np.ndarray:
         """Return how much nearer each row is to its own cluster than to the next: 0 on the border, 1 at the centre.
 
-        A row more than twice as far from its nearest landmarks as the rows of the fit are from theirs has less: its
-        confidence is multiplied by how many times less far those are, on average over its views.
+        It is less for a row far from all landmarks: in each view, the limit is twice the largest distance to near
+        landmarks in a sample of the fit's rows. Beyond it, confidence is multiplied by limit / distance, averaged over
+        the row's views.
 
         Parameters
         ----------
@@ -409,10 +412,10 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self._apply(Fitted.confidence_of, X)
 
     def novelty(self, X: Any) -> np.ndarray:
-        """Return how unlike all rows of the fit each row is: the share of them that are less so.
+        """Return the novelty of each row: the share of the fit's rows that are less unusual.
 
-        From the row's distances to its nearest landmarks, in every view. Rows like those of the fit have values spread
-        evenly between 0 and 1; a row with 1 is farther out than all that were seen.
+        It is based on the row's distances to its nearest landmarks in every view. Rows like those of the fit have
+        values spread evenly between 0 and 1; a row with 1 is farther out than all sampled rows of the fit.
 
         Parameters
         ----------
@@ -478,7 +481,7 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def view_labels(self, X: Any) -> np.ndarray:
         """Return the cluster that each view alone assigns each row to, -1 where a row lacks the view.
 
-        Each view's graphs are used as they are before any guiding. The views disagree on a row whose labels differ.
+        Each view's graphs are used as they are before any guiding. Where a row's labels differ, the views disagree.
 
         Parameters
         ----------
@@ -493,8 +496,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def view_support(self, X: Any) -> np.ndarray:
         """Return how far each view alone supports each row's cluster: 1 - d1 / d2, like `confidence`.
 
-        d1 is the row's distance to its cluster, as the view alone sees it before any guiding, and d2 that to the next
-        one. It is 0 where the view alone would assign the row to another cluster, and NaN where a row lacks the view.
+        d1 is the row's distance to its cluster in the view's own embedding before any guiding, and d2 that to the next
+        cluster. It is 0 where the view alone would assign the row to another one, and NaN where a row lacks the view.
 
         Parameters
         ----------
@@ -511,14 +514,14 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self.fit(X).transform(X)
 
     def report(self, path: Any, X: Any = None, **settings: Any) -> Path:
-        """Write what was found as one HTML file that needs nothing else.
+        """Write the results as one self-contained HTML file.
 
         Parameters
         ----------
         path : str or Path
             The file.
         X : like in ``predict``, default=None
-            The rows of the fit. Without them, what needs rows is left out.
+            The rows of the fit. Without them, the parts that need rows are left out.
         **settings
             Like in :func:`coterie.report.write_report`: known labels, ids, images, words, a title.
 
@@ -558,8 +561,8 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     # -- what a fit publishes -----------------------------------------------------------------------------------
 
     def _publish(self, fitted: Fitted) -> None:
-        # One statement: whatever interrupts a fit, the model is the old one or the new one. Attributes that a user has
-        # set by hand belong to the fit before.
+        # One statement: whatever interrupts a fit, the model is either the old one or the new one. Fitted attributes
+        # that a user has set by hand belong to the old one, and are removed.
         self.__dict__ = {
             **{name: value for name, value in vars(self).items() if name not in attributes_of_a_fit()},
             "_fitted": fitted,
@@ -585,10 +588,10 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return as_given(function(*self._read(X)), X)
 
     def _read(self, X: Any) -> tuple[Fitted, Views, BlockPlan]:
-        """Return the model, new rows as views like those of the fit, and how they are worked on."""
+        """Return the model, new rows as views like those of the fit, and the plan of their blocks."""
         check_is_fitted(self)
         fitted = self._fitted
-        by_name = fitted.groups is not None and names_of(X) is not None  # columns are found wherever they are
+        by_name = fitted.groups is not None and names_of(X) is not None  # columns are found by name, in any order
         if fitted.n_features_in is not None and getattr(X, "ndim", 0) == 2 and not by_name:
             validate_data(self, for_sklearn(X), reset=False, skip_check_array=True)
         views = fitted.read(X, self.device, self.id_column)

@@ -20,7 +20,7 @@ LOCKS = fcntl is not None  # whether files can be locked here
 
 LOCKED = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
-NAME_LENGTH = 50  # of the target's name, so that the unfinished file's fits into any file system's limit
+NAME_LENGTH = 50  # of the target's name, so that the unfinished file's name fits any file system's limit
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = expand_home(path)
     if target.is_symlink():
-        target = Path(os.path.realpath(target))  # the link stays, and the disk that it leads to is written to
+        target = Path(os.path.realpath(target))  # the link stays, and the file that it leads to is written
         if target.is_symlink():
             raise ValueError(f"{path} is a link that leads back to itself. Name a file.")
     if target.is_dir():
@@ -71,8 +71,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             target.parent.mkdir(parents=True, exist_ok=True)
         file = open_unfinished(target)
         unfinished = file.name
-        with suppress(OSError):  # there is none yet, or the disk knows no such modes
-            shutil.copymode(target, unfinished)  # what only its owner could read stays so, also while it is written
+        with suppress(OSError):  # there is no target yet, or the file system has no modes
+            shutil.copymode(target, unfinished)  # a private file stays private, also while it is written
         with file:
             try:
                 yield file
@@ -86,14 +86,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 raise
     except OSError as error:
         if unfinished is not None and (error.errno is None or error.filename not in (None, unfinished)):
-            raise  # it is about another file, which was read meanwhile
+            raise  # the error is about another file, which was read meanwhile
         raise OSError(error.errno, f"Could not write the file: {error.strerror}", os.fspath(path)) from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text to a file, in UTF-8, all of it or nothing; a question mark for what has no code in it.
+    """Write text to a file in UTF-8, complete or not at all; characters that UTF-8 cannot encode become question marks.
 
-    Names of files may be any bytes, and Python's text for them cannot always be written.
+    File names may hold any bytes, and Python's text for them cannot always be encoded.
     """
     with written_whole(path) as file:
         file.write(text.encode("utf-8", "replace"))
@@ -107,10 +107,10 @@ def open_unfinished(target: Path) -> BinaryIO:
 
 
 def lock(file: IO[Any]) -> bool | None:
-    """Lock an open file against other processes until it is closed; False where one of them has locked it.
+    """Lock an open file against other processes until it is closed; return False if one of them has locked it.
 
-    None where nobody can tell: on a file system without locks, as of some clusters, and on Windows. The lock of a
-    process that is killed ends with it.
+    None means unknown: Windows, and some clusters' file systems, have no such locks. The lock of a process that is
+    killed ends with it.
     """
     if fcntl is None:
         return None
@@ -122,20 +122,20 @@ def lock(file: IO[Any]) -> bool | None:
 
 
 def take_over(path: Path) -> BinaryIO | None:
-    """Open a file for writing that may be left from a process that was killed; None where it may be in use.
+    """Open for writing a file that a killed process may have left behind; None if it may be in use.
 
     Its writer holds a lock on it, which ends with the process.
     """
     if not LOCKS:
         return None
-    # Nothing is truncated before the lock is ours, and a link at this name is not followed.
+    # The file is not truncated before it is locked, and a link of this name is not followed.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         file = open(path, "wb", opener=lambda name, _: os.open(name, flags, 0o666))  # noqa: SIM115 (the caller closes it)
     except OSError:
         return None
     try:
-        # Its writer may have finished in this moment: then it has the target's name by now.
+        # Its writer may have finished just now: then the file has been renamed to the target.
         if lock(file) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             file.truncate(0)
             return file
@@ -146,7 +146,7 @@ def take_over(path: Path) -> BinaryIO | None:
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
-    """Return a path with the home folder in the place of ``~``, unless a file is called so or nobody has such a home.
+    """Return a path with ``~`` expanded, unless a file of that literal name exists or there is no such user.
 
     Examples
     --------

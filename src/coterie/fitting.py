@@ -1,6 +1,6 @@
-"""The method as a table of contents: views and settings -> a fitted model.
+"""The method from beginning to end: views and settings -> a fitted model.
 
-Every stage is a function of what the stages before it returned; nothing is published before all are done.
+Every stage is a function of the results of the stages before it; nothing is published before all are done.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from coterie.settings import PILOTED_FROM, Settings
 from coterie.validation import must_be_finite, warn_caller
 from coterie.views import Shape, Views
 
-# Where clusters replicate less than STEADY, and views' neighbours predict them less than PREDICTED, the directions that
-# views share are tried. They are taken if their clusters replicate better by CLEARLY_STEADIER, and if what views
-# disagree on falls to LESS_DISAGREEMENT of it: in fewer columns clusters replicate better in any case.
+# Where stability is below STEADY and agreement below PREDICTED, a fit in the directions that views share is tried. It
+# is taken if its stability is higher by CLEARLY_STEADIER, and its disagreement (1 - agreement) is below
+# LESS_DISAGREEMENT times that of the first fit: in fewer columns clusters replicate better in any case.
 STEADY = 0.9
 PREDICTED = 0.65
 CLEARLY_STEADIER = 0.05
 LESS_DISAGREEMENT = 0.9
 
-# Up to this many rows all candidates that leave doubt go through their rounds. Of more rows the first round decides: it
-# is as sure there, and rounds would take most of the time.
+# Up to this many rows, all candidates go through their rounds where the first round is ambiguous. With more rows the
+# first round decides: it is as reliable there, and more rounds would take most of the time.
 CONTESTED_ROWS = 20_000
 
 
@@ -65,7 +65,7 @@ class ClusterCount:
 
 @dataclass(frozen=True)
 class UnguidedSample:
-    """Some rows, joined to landmarks as each view alone sees them: before any guiding."""
+    """Some rows' neighbours and weights in every graph, before any guiding."""
 
     numbers: np.ndarray  # (s,) ascending
     block: Block
@@ -75,19 +75,19 @@ class UnguidedSample:
 class Choice:
     """How the graphs are merged and guided."""
 
-    name: str  # the basis
+    name: str  # of the basis
     rounds: CoTrainingSettings
-    candidate: Candidate | None = None  # where it was one of several
+    candidate: Candidate | None = None  # the candidate that was chosen; None where there was no choice
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What one way to merge and guide the graphs learned, and its clusters."""
+    """The result of merging and guiding the graphs by one choice: the row map, the embedding and its centroids."""
 
     choice: Choice
     training: CoTraining
     row_map: RowMap
-    rows: Rows  # blocks (b, c): the embedding of the rows that were learned from
+    rows: Rows  # blocks (b, c): the embedding of the rows that the rounds learned from
     centroids: np.ndarray  # (k, c)
     agreement: float  # how well each view's neighbours predict the clusters; nan where there was no choice
 
@@ -101,12 +101,12 @@ class Assignment:
     confidence: Any  # (n,)
     embedding: Any  # (n, c), or None
     census: Census
-    n_zero: int  # rows without a direction in the embedding
+    n_zero: int  # rows that are zero in the embedding
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How far clusters can be believed."""
+    """How reliable clusters are."""
 
     stability: float  # how far they replicate with other landmarks
     agreement: float  # how well each view's neighbours predict them; nan where there was no choice
@@ -114,11 +114,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class GraphFit:
-    """What graphs lead to."""
+    """The graphs of one preparation of the views, and all results from them."""
 
     graphs: Graphs
     clusters: ClusterCount
-    weighed: tuple[Candidate, ...]  # what was chosen from
+    weighed: tuple[Candidate, ...]  # the candidates; empty where there was no choice
     cut: Cut
     assignment: Assignment
     explanation: Explanation
@@ -126,7 +126,7 @@ class GraphFit:
 
     @property
     def evidence(self) -> Evidence:
-        """How far the clusters can be believed; nothing is known against those whose stability was not measured."""
+        """How reliable the clusters are; stability counts as 1 where it was not measured."""
         return Evidence(1.0 if self.stability is None else self.stability.overall, self.cut.agreement)
 
 
@@ -138,15 +138,15 @@ def fit_views(
     Parameters
     ----------
     views : Views
-        With the device that their rows are worked on.
+        The views, with the device that processes their rows.
     settings : Settings
-        What :func:`coterie.settings.settle` returned for these views.
+        The result of :func:`coterie.settings.settle` for these views.
     placement : Placement
-        Where rows are kept meanwhile.
+        Where rows are stored during the fit.
     rng : numpy.random.Generator
-        What everything is drawn from.
+        The source of all random draws.
     progress : Progress
-        Is told of every stage.
+        Times and reports the stages.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def fit_views(
 
 
 def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, progress: Progress) -> GraphFit:
-    """Cluster rows that are joined to landmarks, which consumes them."""
+    """Cluster the rows of graphs; the graphs' blocks are consumed."""
     with progress.stage("n_clusters"):
         clusters = settle_k(graphs, settings, rng)
     sample = draw_unguided(graphs, rng)
@@ -197,9 +197,9 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
 
 
 def pilot(views: Views, sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> PreparedSample:
-    """Return the sample, reduced to the directions that views share if its clusters replicate only there.
+    """Return the sample with landmarks, reduced to the directions that views share if those are clearly better.
 
-    Where rows are many, it is found out beforehand, so that all rows are joined once, to the pilot's landmarks.
+    With many rows this is decided on the sample beforehand, so that all rows are joined only once, to its landmarks.
     """
     sample = replace(sample, landmarks=settle_landmarks(views, sample, settings, rng))
     own = pilot_evidence(sample, settings, rng, enough=PREDICTED)
@@ -215,9 +215,9 @@ def pilot(views: Views, sample: PreparedSample, settings: Settings, rng: np.rand
 def pilot_evidence(
     sample: PreparedSample, settings: Settings, rng: np.random.Generator, *, enough: float = np.inf
 ) -> Evidence:
-    """Return the evidence for the clusters of the sample's rows, by the first round alone.
+    """Return the evidence for the clusters of the sample's rows after the first round.
 
-    Where views agree with them by ``enough``, it is not asked whether they replicate.
+    Stability is not measured, and counts as 1, where the views' agreement is at least ``enough``.
     """
     with ExitStack() as stack:
         placement, progress = Placement(stack), Progress(verbose=False)
@@ -226,19 +226,19 @@ def pilot_evidence(
         weighed = first_candidates(graphs, graphs.rows, unguided, settings, k, rng)
         choice = choose_basis(graphs, weighed, settings, k)
         best = choice.candidate
-        if best is None or best.agreement >= enough:  # one cluster, or no doubt
+        if best is None or best.agreement >= enough:  # one cluster, or enough agreement
             return Evidence(1.0, 1.0 if best is None else best.agreement)
         stability = measure_stability(unguided, best.labels, graphs, best.view, choice.rounds, k, rng)
         return Evidence(stability.overall, best.agreement)
 
 
 def is_doubtful(found: Evidence) -> bool:
-    """Whether clusters replicate so little, and views agree with them so little, that another way is worth a try."""
+    """Whether stability and agreement are both so low that the directions that views share are worth a try."""
     return found.stability < STEADY and found.agreement < PREDICTED
 
 
 def is_clearly_better(found: Evidence, other: Evidence) -> bool:
-    """Whether clusters replicate better than others, and views agree better with them, by more than chance."""
+    """Whether both stability and agreement are better than those of ``other`` by more than chance."""
     fewer = 1 - found.agreement < LESS_DISAGREEMENT * (1 - other.agreement)
     return fewer and found.stability > other.stability + CLEARLY_STEADIER
 
@@ -268,7 +268,7 @@ def settle_k(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> Cl
 
 
 def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
-    """Draw rows whose neighbours are kept as they are before any guiding."""
+    """Draw a sample of rows, and take their neighbours as they are before any guiding."""
     numbers = draw_sample(graphs.rows.n_rows, EXPLAINED_ROWS, rng)
     return UnguidedSample(numbers, graphs.rows.take(numbers))
 
@@ -276,12 +276,12 @@ def draw_unguided(graphs: Graphs, rng: np.random.Generator) -> UnguidedSample:
 def first_candidates(
     graphs: Graphs, learned: Rows, sample: UnguidedSample, settings: Settings, k: int, rng: np.random.Generator
 ) -> tuple[Candidate, ...]:
-    """Return the bases that one is chosen from, after their first round; none where one was asked for."""
+    """Return a candidate for every basis after its first round; none where there is no choice to make."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not are_more_than_words(graphs.graph_map.preparations):  # the other bases keep a few odd texts apart
+    if not are_more_than_words(graphs.graph_map.preparations):  # the other bases split off a few unusual texts
         rounds = {"diffusion": rounds["diffusion"]}
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
@@ -298,7 +298,7 @@ def contest(
     rng: np.random.Generator,
     progress: Progress,
 ) -> tuple[Candidate, ...]:
-    """Run the rounds of the best candidate, or of all where they leave doubt; each stops where views agree most."""
+    """Run the rounds of the best candidate, or of all if the choice is ambiguous; each stops where views agree most."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
     doubt = candidates.leave_doubt(weighed)
@@ -326,9 +326,10 @@ def weigh_stability(
     k: int,
     rng: np.random.Generator,
 ) -> tuple[Candidate, ...]:
-    """Return the candidates with the stability of the best one's clusters, and of all where those may be chance.
+    """Return the candidates with stability measured for the best one, and for all where the best may be chance.
 
-    Several views that predict the clusters are evidence enough. One view predicts any smooth cut.
+    It is not measured where several views predict the clusters: that is evidence enough. A single view predicts any
+    smooth split.
     """
     best = candidates.choose_by_agreement(weighed)
     if len(best.agreements) > 1 and best.agreement >= PREDICTED:
@@ -366,10 +367,10 @@ def cut_graphs(
     k: int,
     rng: np.random.Generator,
 ) -> Cut:
-    """Cut the embedding of the rows that were learned from into k clusters; ``learned`` is left as it is."""
+    """Find k centroids in the embedding of the rows that the rounds learned from; ``learned`` is not changed."""
     row_map = RowMap(graphs.graph_map, training.guides, training.view.basis)
     to_embedding = partial(unit_embedding, basis=row_map.basis, bounds=graphs.graph_map.bounds)
-    ours = training.rows is not learned  # guided rows are nobody else's
+    ours = training.rows is not learned  # guided rows are not used elsewhere
     rows = training.rows.replace(to_embedding) if ours else training.rows.map(to_embedding)  # (b, c)
     centroids = fit_centroids(
         rows,
@@ -382,7 +383,7 @@ def cut_graphs(
     )
     if choice.candidate is None:
         return Cut(choice, training, row_map, rows, centroids, float("nan"))
-    # All rows' embedding holds that of the sample, unless the rounds learned from other rows.
+    # If the rounds learned from all rows, the sample's embedding is among theirs.
     known = rows.take(sample.numbers) if learned is graphs.rows else row_map.follow(sample.block)  # (s, c)
     centroids, agreement = candidates.better_centroids(
         centroids, choice.candidate, sample.block, known, graphs.graph_map, settings.n_threads
@@ -397,7 +398,7 @@ def learned_rows(graphs: Graphs, settings: Settings, rng: np.random.Generator) -
 
 
 def run_rounds(graphs: Graphs, learned: Rows, choice: Choice, progress: Progress) -> CoTraining:
-    """Return the rounds of a choice, from those that its candidate went through if it did; they may consume rows."""
+    """Return the rounds of a choice: those that its candidate went through, or new ones, which consume ``learned``."""
     training = None if choice.candidate is None else choice.candidate.training
     if training is None:
         return learn(graphs, learned, choice, progress, consume=True)
@@ -413,7 +414,7 @@ def learn(
     *,
     consume: bool = False,
 ) -> CoTraining:
-    """Run the rounds. Unless they are consumed, ``learned`` can be used again: by other settings of the rounds."""
+    """Run the rounds. Unless ``consume``, ``learned`` can be used again by rounds with other settings."""
 
     def report(number: int, line: Round) -> None:
         progress.say(round_in_words(number, line))
@@ -431,10 +432,10 @@ def learn(
 
 
 def embed(graphs: Graphs, learned: Rows, cut: Cut) -> Rows:
-    """Return the embedding of all rows, which consumes the graphs' rows."""
-    if learned is graphs.rows:  # all rows were learned from
+    """Return the embedding of all rows; the graphs' rows are consumed."""
+    if learned is graphs.rows:  # the rounds learned from all rows
         return cut.rows
-    row_map = cut.row_map  # without the landmarks, which need not travel to wherever the rows are
+    row_map = cut.row_map  # only guides and basis are sent to where the rows are, without the landmarks
     guided = partial(follow, guides=row_map.guides, basis=row_map.basis, bounds=graphs.graph_map.bounds)
     return graphs.rows.replace(guided)  # (b, c)
 
@@ -442,7 +443,7 @@ def embed(graphs: Graphs, learned: Rows, cut: Cut) -> Rows:
 def assign_rows(rows: Rows, centroids: np.ndarray, familiarity: Any, settings: Settings) -> Assignment:
     """Return the nearest centroid of every row; ``rows`` are blocks of the embedding.
 
-    Confidence is less for rows far from all landmarks, by their ``familiarity`` (n,), as for new rows.
+    Confidence is multiplied by ``familiarity`` (n,), below 1 for rows far from all landmarks, as for new rows.
     """
     found = rows.map(partial(assign, centroids=centroids))
     labels = found.collect(lambda part: part.labels)
@@ -455,7 +456,7 @@ def assign_rows(rows: Rows, centroids: np.ndarray, familiarity: Any, settings: S
 
 
 def warn_of_oddities(found: Assignment) -> None:
-    """Warn of rows without a direction, and of empty clusters."""
+    """Warn of rows that are zero in the embedding, and of empty clusters."""
     if found.n_zero:
         warn_caller(
             f"{found.n_zero} rows are zero in the embedding, so their labels are arbitrary and their confidence is 0. "
@@ -468,7 +469,7 @@ def warn_of_oddities(found: Assignment) -> None:
 
 
 def warn_of_chance(stability: Stability | None) -> None:
-    """Warn of clusters that other landmarks would not have found."""
+    """Warn of clusters that do not replicate with other landmarks."""
     if stability is not None and stability.overall < chance_of(len(stability.clusters)):
         warn_caller(
             "These clusters do not replicate: two halves of the landmarks agree on them with an adjusted Rand index of "
@@ -478,7 +479,7 @@ def warn_of_chance(stability: Stability | None) -> None:
 
 
 def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
-    """Add the number of rows without a direction."""
+    """Add the number of a block's rows that are zero."""
     xp = array_namespace(block)
     total[0][0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
 
@@ -501,7 +502,7 @@ def measure_stability(
 
 
 def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[str, Any]] | None:
-    """Return what was weighed as plain data; None where there was no choice."""
+    """Return all candidates as plain data; None where there was no choice."""
     records = [
         {
             "name": candidate.name,
@@ -522,7 +523,7 @@ def candidate_records(tried: Sequence[GraphFit], found: GraphFit) -> list[dict[s
 def make_fitted(
     views: Views, found: GraphFit, weighed: list[dict[str, Any]] | None, timings: dict[str, float]
 ) -> Fitted:
-    """Return everything that was found as one model."""
+    """Return the model that holds all results."""
     graphs, clusters, explanation, stability = found.graphs, found.clusters, found.explanation, found.stability
     cut, assignment = found.cut, found.assignment
     training, graph_map = cut.training, graphs.graph_map
@@ -533,11 +534,11 @@ def make_fitted(
         groups=None,
         view_centroids=explanation.view_centroids,
         novelty_scale=graphs.novelty_scale,
-        # Before guiding: afterwards even noise agrees with what guided it.
+        # Before guiding: afterwards even a graph of noise agrees with the view that guided it.
         agreement=graph_map.mean_by_view(graph_agreement(first, has_constant=has_constant)),
         cluster_agreement=explanation.agreement,
         cluster_centers=cut.centroids,
-        # As if all rows had been learned from: squares add up over rows.
+        # Scaled to all rows: squared singular values grow in proportion to the number of rows.
         consensus_singular_values=last.consensus.singular_values * np.sqrt(views.n_rows / cut.rows.n_rows),
         graph_agreement=pairwise_agreement(first, has_constant=has_constant),
         history=[vars(line) for line in training.history],

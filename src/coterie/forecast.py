@@ -1,7 +1,7 @@
-"""What a fit will take, before it starts: memory, disk and seconds, from the shape of the views and measured rates.
+"""Forecast of a fit's memory, disk space and time, from the shape of the views and measured rates.
 
-The work of every stage is counted as docs/scale has it, and divided by what this machine was measured to do in a
-second. What a stage's work costs beside a plain product or pass was measured by ``benchmarks/scripts/forecast.py``.
+The operations of every stage are counted as in docs/scale, and divided by this machine's measured rates. The cost of a
+stage's operations relative to a plain product or pass was measured by ``benchmarks/scripts/forecast.py``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from coterie.validation import warn_caller
 from coterie.views import Views
 from coterie.views.preparation import FITTED_NUMBERS, most_directions
 
-# The seconds of a stage on one thread are a constant, its products at the machine's rate times a factor, and its passes
-# likewise. Measured by benchmarks/scripts/forecast.py, least squares of the logarithms, and halved: fits became faster
-# since, and took .24 to .55 of the forecast on three other shapes.
+# (a, b, c) of a stage's seconds on one thread: a + b * products / their rate + c * passes / their rate. Measured by
+# benchmarks/scripts/forecast.py, by least squares of the logarithms, and then halved: fits have become faster since,
+# and took .24 to .55 of the forecast on three other shapes.
 COSTS: dict[str, tuple[float, float, float]] = {
     "preparation": (0.005, 2.1, 32),
     "landmarks": (0.00265, 0.285, 0.85),
@@ -41,23 +41,23 @@ COSTS: dict[str, tuple[float, float, float]] = {
     "rounds": (0.0049, 0.55, 0.65),
     "assignment": (0.00265, 70, 0.1),
     "pilot": (0.105, 7.5, 0.0),
-    "stability": (0.02, 0.0, 1),  # of one check: two halves of the landmarks, of clusters that hardly touch
+    "stability": (0.02, 0.0, 1),  # of one check by two halves of the landmarks, where clusters hardly touch
 }
 
-# The share of a fit's work that one thread does alone: a million rows x 448 took 15.5, 8.3, 4.8, 3.6 and 4.0 s on 1, 2,
+# The share of a fit's work that is not parallel: a million rows x 448 took 15.5, 8.3, 4.8, 3.6 and 4.0 s on 1, 2,
 # 4, 8 and 16 threads.
 SERIAL = 0.15
 
-LONG_FIT = 10.0  # seconds, above which a GPU that is idle is worth a line
+LONG_FIT = 10.0  # seconds, above which an idle GPU is worth a message
 
-READ_ROWS = 2048  # of files, to see how fast they are read
+READ_ROWS = 2048  # of files, to measure how fast they are read
 SAMPLE_COPIES = 6  # arrays of float64 that preparation has of a view's sample at once, and
 BLOCK_COPIES = 3  # arrays of float32 that a thread has of its block
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a fit will take.
+    """The forecast of a fit.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Forecast:
     seconds : float
         Roughly; NaN for Dask collections, whose workers were not measured.
     stages : dict of float
-        The same by stage.
+        Seconds by stage.
     """
 
     rows: int
@@ -101,16 +101,16 @@ class Size:
     reduced: np.ndarray  # (V,) after preparation
     sample: int  # rows that preparation and landmarks are found from
     p: int  # landmarks
-    searches: int  # views that neighbours are looked for in, the concatenation included
+    searches: int  # views in which neighbours are searched, the concatenation included
     scales: tuple[int, ...]  # neighbours
     k: int  # clusters
     r: int  # vectors of a graph
     learned: int  # rows that the rounds learn from
     rounds: float
-    bases: int  # ways to merge the graphs that are weighed
+    bases: int  # ways to merge the graphs, among which one is chosen
     starts: int  # of k-means
     chooses_k: bool
-    checks: float  # how often it is measured whether clusters replicate
+    checks: float  # of stability: the expected number of them
     piloted: bool  # whether a sample is clustered first
 
     @property
@@ -127,8 +127,8 @@ class Size:
     def of(cls, views: Views, settings: Settings) -> Size:
         """Return the size of a fit.
 
-        Which basis is chosen is not known, nor whether views leave doubt that asks how well each replicates: rounds and
-        checks are the mean of those possible.
+        It is not known which basis will be chosen, nor whether the views are ambiguous, so that each basis is checked
+        for how well it replicates: rounds and checks are means of the possible numbers.
         """
         n, k, wanted = views.n_rows, settings.most_clusters, settings.rounds
         p = min(settings.landmarks.wanted, n)
@@ -158,7 +158,7 @@ class Size:
 
 
 def forecast(views: Views, settings: Settings, parameters: Mapping[str, Any]) -> Forecast:
-    """Return what a fit of the views will take; a few rows are read where they are in files, and none otherwise."""
+    """Return what a fit of the views will take; if they are in files, a few rows are read, otherwise none."""
     size = Size.of(views, settings)
     limit = check_placement(
         settings.owner, views, parameters["memory_limit"], parameters["work_dir"], parameters["device"]
@@ -193,13 +193,13 @@ def kept_bytes(size: Size, settings: Settings) -> int:
 
 
 def working_bytes(size: Size, settings: Settings) -> int:
-    """Return the bytes that a fit needs whatever it keeps: samples, p x p matrices and the blocks being worked on."""
+    """Return the bytes of a fit's temporary memory: samples, p x p matrices and the blocks being processed."""
     widest = int(np.minimum(size.sample * size.columns, FITTED_NUMBERS).max())
     samples = 4 * size.sample * int(size.columns.sum()) + 8 * SAMPLE_COPIES * widest
     copies = 0 if size.learned == size.n and size.bases == 1 else 1 if size.learned == size.n else 2  # as guided
     learned = copies * size.learned * neighbour_bytes(size, settings)
     rows = min(size.n, settings.plan.block_size or BLOCK_ROWS)  # of a block
-    n_threads = min(settings.n_threads, max(size.graphs, -(-size.n // rows)))  # others have nothing to do
+    n_threads = min(settings.n_threads, max(size.graphs, -(-size.n // rows)))  # more threads would be idle
     outer = 8 * (size.graphs * size.r) ** 2
     sums = count_runs(size.learned, outer, dense=True) + n_threads  # and a block's own
     matrices = 8 * size.p**2 * (size.graphs + 2 * n_threads) + outer * sums
@@ -208,7 +208,7 @@ def working_bytes(size: Size, settings: Settings) -> int:
 
 
 def look_ahead(views: Views, settings: Settings, parameters: Mapping[str, Any], progress: Progress) -> None:
-    """Refuse a fit that does not fit into memory; say, where stages are told, if a GPU is idle during a long one."""
+    """Refuse a fit that does not fit into memory; if verbose, tell when a GPU will be idle during a long one."""
     if views.device is not None or views.on_dask:
         return
     if parameters["memory_limit"] is None:
@@ -232,15 +232,15 @@ def check_memory(n_rows: int, kept: int, needed: int, whole: int | None, free: i
 
 
 def half_in_gb(size: int) -> int:
-    """Return half of some memory in GB, at least the 1 GB that every fit takes."""
+    """Return half of a number of bytes in whole GB, at least the 1 GB that every fit takes."""
     return max(size // (2 * 10**9), 1)
 
 
 def gpu_advice(seconds: float, n_threads: int, count: Callable[[], int]) -> str | None:
-    """Return what to say where a GPU is idle during a long fit; None where the fit is short or there is no GPU.
+    """Return the message for a long fit that leaves a GPU idle; None if the fit is short or there is no GPU.
 
-    Host arrays stay on the cores unless a device is asked for: the labels of an old script do not change because a
-    card was put into the machine.
+    Host arrays stay on the CPU unless a device is requested, so that the labels of an old script do not change when a
+    GPU is added to the machine.
     """
     if not seconds > LONG_FIT or not count():
         return None
@@ -269,7 +269,7 @@ def stage_seconds(views: Views, size: Size, settings: Settings) -> dict[str, flo
 
 
 def count_work(size: Size, settings: Settings) -> dict[str, tuple[float, float]]:
-    """Return the multiplications and additions in products, and the numbers looked at in passes, of every stage."""
+    """Return every stage's multiplications and additions in products, and the numbers that its passes read."""
     n, p, k, r = size.n, size.p, size.k, size.r
     graphs, neighbours, width = size.graphs, size.neighbours, int(size.columns.sum())
     squares = size.searches * sum(q * q for q in size.scales)
@@ -321,7 +321,7 @@ def speed_up(n_threads: int) -> float:
 
 
 def machine_rates(device: Any) -> Rates:
-    """Return how fast a thread of this machine, or its GPU, multiplies and passes over numbers."""
+    """Return the rates of products and passes of one thread of this machine, or of its GPU."""
     return known_rates("one thread" if device is None else f"device {device}", partial(measure_rates, device))
 
 
@@ -331,7 +331,7 @@ def measure_rates(device: Any) -> Rates:
     rng = np.random.default_rng(0)
     rows = upload_if_host(rng.random((n, d), dtype=np.float32), device)
     landmarks = upload_if_host(rng.random((d, p), dtype=np.float32), device)
-    # A number of the result is read, which waits for a GPU.
+    # Reading a number of the result waits for the GPU.
     with one_thread_per_block():
         product = seconds_of(lambda: float((rows @ landmarks)[0, 0]))
         one_pass = seconds_of(lambda: float((rows * rows + rows).sum()))
@@ -339,7 +339,7 @@ def measure_rates(device: Any) -> Rates:
 
 
 def reading_seconds(views: Views) -> float:
-    """Return the seconds that views in files take to read, from those of a few rows."""
+    """Return the seconds for reading views in files, from the time of a few rows."""
     some = slice(0, min(READ_ROWS, views.n_rows))
     in_files = [number for number, view in enumerate(views) if getattr(view.data, "files", ())]
     started = time.perf_counter()
@@ -349,7 +349,7 @@ def reading_seconds(views: Views) -> float:
 
 
 def in_time(seconds: float) -> str:
-    """Return seconds in words.
+    """Return seconds as text.
 
     Examples
     --------

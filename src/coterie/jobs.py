@@ -1,4 +1,4 @@
-"""What a job is: its parameters, its data and the code that runs it. A job is resumed only where all are the same."""
+"""The identity of a job: its parameters, data and code. A job is resumed only if all of them are the same."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from coterie.views import View, Views
 # Parameters that may differ when a fit is resumed: the labels do not depend on them.
 FREE_TO_CHANGE = ("n_jobs", "verbose", "memory_limit", "work_dir")
 
-# The code that decides what a job's steps are and what they hold: these rooms, the modules beside them,
+# The code that determines a job's steps and their results: these subpackages, the modules beside them,
 ROOMS = ("formats", "kernels", "method", "peers", "rows", "views")
 # and libraries, whose draws and sums may differ between versions.
 LIBRARIES = ("numba", "numpy", "scikit-learn", "scipy")
 
 CHECKED_BYTES = 2**26  # read at a time
-LONGEST = 200  # letters of a parameter's value
+LONGEST = 200  # characters of a parameter's value
 
 
 def identify_job(parameters: Mapping[str, Any], views: Views) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def identify_job(parameters: Mapping[str, Any], views: Views) -> dict[str, Any]:
 
 @cache
 def source_digest() -> str:
-    """Return twelve letters that stand for the code that runs a job."""
+    """Return a digest, of twelve characters, of the code that runs a job."""
     package = files("coterie")
     folders = [package, *(package / room for room in ROOMS)]
     found = [file for folder in folders for file in folder.iterdir() if file.name.endswith(".py")]
@@ -68,7 +68,7 @@ def library_versions() -> dict[str, str]:
 
 
 def as_text(value: Any) -> str:
-    """Return a parameter's value as text, which differs where values do; a long one is cut and gets a checksum.
+    """Return a parameter's value as text, different for different values; a long one is cut and gets a checksum.
 
     Examples
     --------
@@ -80,21 +80,21 @@ def as_text(value: Any) -> str:
 
 
 def full_text(value: Any) -> str:
-    """Return a value as text; of arrays, which NumPy rounds and shortens in print, a checksum."""
+    """Return a value as text, with a checksum for an array, because NumPy rounds and shortens its repr."""
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"array {value.dtype} {value.shape} {crc32(as_buffer(value)):08x}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name!r}: {full_text(item)}" for name, item in value.items()) + "}"
     if type(value) in (list, tuple):
         return f"{type(value).__name__}[" + ", ".join(map(full_text, value)) + "]"
-    return repr(value.item() if isinstance(value, np.generic) else value)  # NumPy's 3 is the 3 of a command
+    return repr(value.item() if isinstance(value, np.generic) else value)  # a NumPy 3 equals the 3 of a command line
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------
 
 
 def fingerprint(view: View, n_threads: int = 1) -> int:
-    """Return a checksum of all rows of a view: of its files' bytes where it lies in files, else of its values."""
+    """Return a checksum of all rows of a view: of its files' bytes if it lies in files, else of its values."""
     own = getattr(view.data, "files", ())
     found = files_checksum(view.data, n_threads) if own else rows_checksum(view.data, n_threads)
     return found if view.positions is None else crc32(as_buffer(view.positions), found)
@@ -114,11 +114,11 @@ def block_checksum(block: Any) -> int:
 
 
 def files_checksum(table: Any, n_threads: int) -> int:
-    """Return a checksum of the files of a table, and of which part of them it is; names do not matter."""
+    """Return a checksum of a table's files and of its selection from them; the files' names do not matter."""
     paths = [file for path in table.files for file in files_below(path)]
     parts = [(path, start) for path in paths for start in range(0, max(path.stat().st_size, 1), CHECKED_BYTES)]
     found = combined(in_order(lambda part: file_checksum(*part), parts, n_threads))
-    # Columns without names are known by how they were asked for.
+    # Columns without names are identified by the request for them.
     asked = None if table.request is None or table.columns is not None else vars(table.request)
     chosen = [table.chosen, getattr(table.store, "rows", None), table.columns, asked]
     words = (
@@ -154,5 +154,5 @@ def combined(checksums: Iterator[int] | Any) -> int:
 
 
 def as_buffer(array: np.ndarray) -> Any:
-    """Return the bytes of an array, copied only where they do not lie side by side."""
+    """Return the bytes of an array, copied only if they are not contiguous."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

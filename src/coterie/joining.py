@@ -56,39 +56,39 @@ from coterie.views import (
 
 @dataclass(frozen=True)
 class Graphs:
-    """Every row joined to its nearest landmarks: what the rounds start from."""
+    """Every row joined to its nearest landmarks: the input of the rounds."""
 
     rows: Rows  # blocks of neighbours
     landmark_block: Block  # the landmarks' own neighbours
     graph_map: GraphMap
     landmarks: np.ndarray  # (p,) row numbers
     shared: bool  # whether views were reduced to the directions that they share
-    novelty_scale: NoveltyScale | None  # what distances to landmarks are usual
-    familiarity: Any  # (n,) what the rows' confidence is multiplied by
+    novelty_scale: NoveltyScale | None  # quantiles of distances to landmarks
+    familiarity: Any  # (n,) factor of the rows' confidence
 
 
 @dataclass(frozen=True)
 class Landmarks:
-    """What rows are joined to."""
+    """The landmarks that rows are joined to."""
 
-    numbers: np.ndarray  # (p,) of the rows that are landmarks, or nearest to the means that are
+    numbers: np.ndarray  # (p,) of the rows that are landmarks, or the medoids of the groups whose means are
     rows: tuple[LandmarkRows, ...]  # one per view
     own: OwnLandmarks  # of the sample's rows
 
 
 @dataclass(frozen=True)
 class PreparedSample:
-    """Raw rows that landmarks are found from, and what is done to the views of all rows."""
+    """A sample of raw rows that landmarks are chosen from, and the preparations of all rows' views."""
 
     numbers: np.ndarray  # (s,) ascending
     views: Views
     preparations: tuple[Preparation, ...]
     shared: bool = False  # whether views are reduced to the directions that they share
-    landmarks: Landmarks | None = None  # where they have been found
+    landmarks: Landmarks | None = None  # if they have been chosen already
 
 
 def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, progress: Progress) -> PreparedSample:
-    """Draw rows, and find what is done to every view."""
+    """Draw a sample of rows, and learn every view's preparation from it."""
     numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
     sample = views.take(numbers)
     check_any_view([view.present for view in sample], numbers)
@@ -100,9 +100,9 @@ def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, p
 def share_directions(
     sample: PreparedSample, settings: Settings, rng: np.random.Generator, progress: Progress
 ) -> PreparedSample | None:
-    """Reduce the views to the directions that they share; None where there are none beyond chance, or all is text.
+    """Reduce the views to the directions that they share; None if none is beyond chance, or all is text or links.
 
-    Words that a few texts alone have in common are directions that all views share.
+    In views of words, the rare words that only a few texts have in common are directions that all views share.
     """
     if not are_more_than_words(sample.preparations):
         return None
@@ -138,7 +138,7 @@ def join(
 def prepare_views(
     sample: Views, numbers: np.ndarray, settings: Settings, rng: np.random.Generator
 ) -> list[Preparation]:
-    """Return what is done to every view, found from a sample of rows; ``numbers`` are for error messages."""
+    """Return every view's preparation, learned from a sample of rows; ``numbers`` are for error messages."""
     wanted = settings.preparation
     blocks = sample.read(slice(None))
     jobs = []
@@ -147,14 +147,14 @@ def prepare_views(
         choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
         choices["name"] = view.name
         jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
-    # Of a GPU's rows one view after the other: every thread would set up the card's libraries for itself.
+    # On a GPU one view after the other: every thread would initialise the GPU's libraries for itself.
     n_threads = settings.n_threads if sample.device is None else 1
     preparations = list(in_order(lambda job: job(), jobs, n_threads))
     return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
 
 
 def settle_landmarks(views: Views, sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Landmarks:
-    """Return what all rows of ``views`` are joined to."""
+    """Return the landmarks for all rows of ``views``."""
     if settings.landmarks.method == "given":
         return given_landmarks(views, sample, settings)
     present = 1.0 if views.complete and sample.views.complete else float(sample.views.presence().mean())
@@ -162,7 +162,7 @@ def settle_landmarks(views: Views, sample: PreparedSample, settings: Settings, r
 
 
 def given_landmarks(views: Views, sample: PreparedSample, settings: Settings) -> Landmarks:
-    """Return the rows that the user chose."""
+    """Return the landmarks that the user chose."""
     least = 1 if settings.n_clusters is None else settings.n_clusters
     numbers = check_landmarks(settings.landmarks.given, views.n_rows, least)
     known = {int(row): j for j, row in enumerate(numbers)}
@@ -172,7 +172,7 @@ def given_landmarks(views: Views, sample: PreparedSample, settings: Settings) ->
 
 
 def find_landmarks(sample: PreparedSample, n_landmarks: int, settings: Settings, rng: np.random.Generator) -> Landmarks:
-    """Return the means of groups of near rows, or the groups' medoids where groups are small, and as published."""
+    """Return the means of groups of near rows, or the groups' medoids where groups are small, or as published."""
     able = landmark_candidates(sample.views.presence(), n_landmarks, rng)
     prepared = prepare_members(sample.views, sample.preparations, able, settings.n_threads)
     rows = side_by_side(prepared, n_landmarks, sample.views.device, rng)  # (s, d)
@@ -191,7 +191,7 @@ def find_landmarks(sample: PreparedSample, n_landmarks: int, settings: Settings,
 def group_rows(
     able: np.ndarray, rows: np.ndarray, n_landmarks: int, settings: Settings, rng: np.random.Generator
 ) -> Groups:
-    """Return groups of near rows, as many as there shall be landmarks; ``able`` are the numbers of the rows (s x d)."""
+    """Return groups of near rows, one per landmark; ``able`` (s,) are the numbers of the ``rows`` (s x d)."""
     chosen = choose_landmarks(rows, n_landmarks, settings.landmarks.method, rng, settings.n_threads)
     if settings.n_clusters is not None and len(chosen) < settings.n_clusters:
         raise ValueError(
@@ -248,7 +248,7 @@ def join_rows(
     placement: Placement,
     progress: Progress,
 ) -> Rows:
-    """Return all rows' neighbours and familiarity: the one pass over the raw rows."""
+    """Return all rows' neighbours and familiarity, by the only pass over the raw rows."""
     watch = Stopwatch()
     n_components = settings.rounds.n_components or settings.most_clusters
     kept_bytes = graph_map.row_bytes + graph_map.dtype.itemsize * n_components

@@ -1,4 +1,4 @@
-"""Importing late: names that are looked up when first used, and packages that only some users have installed."""
+"""Lazy imports: names that are looked up when first used, and packages that only some users have installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def names_of(package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
     homes : mapping of str to str
         The module of the package in which each name is defined.
     rooms : collection of str
-        Modules of the package that are names of it themselves.
+        Modules of the package that are themselves available as its attributes.
 
     Examples
     --------

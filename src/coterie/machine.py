@@ -1,4 +1,4 @@
-"""What this machine has: memory, a folder for what is kept between processes, and how fast it multiplies."""
+"""This machine's memory, its cache folder, and its measured speed."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
 KEPT_SECONDS = 24 * 3600  # a measured rate holds for a day: the machine may have been busy
-TIMINGS = 5  # the fastest counts
+TIMINGS = 5  # of which the fastest is used
 
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast a thread of a machine is, or its GPU."""
+    """The measured speed of one thread of a machine, or of its GPU."""
 
-    products: float  # multiplications and additions a second in products of float32 matrices
-    passes: float  # numbers a second that are squared, added to and summed up
+    products: float  # multiplications and additions per second in products of float32 matrices
+    passes: float  # numbers per second that are squared, added to and summed up
 
 
 def available_bytes(meminfo: Path = MEMINFO) -> int | None:
-    """Return the memory that can still be had, None where the system does not say."""
+    """Return the available memory in bytes; None where the system does not report it."""
     return memory_entry("MemAvailable", meminfo)
 
 
 def whole_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int | None:
-    """Return the memory of the machine, or of the container that this process is in; None where nobody says."""
+    """Return the total memory in bytes of the machine, or of this process's container; None if neither is known."""
     limits = [memory_entry("MemTotal", meminfo)]
     with suppress(OSError, ValueError):  # "max" where there is no limit
         limits.append(int((cgroup / "memory.max").read_text(encoding="ascii")))
@@ -44,7 +44,7 @@ def whole_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int | None:
 
 
 def memory_entry(name: str, meminfo: Path) -> int | None:
-    """Return one of the system's own figures of its memory in bytes."""
+    """Return an entry of the system's memory statistics in bytes; None where there is none."""
     try:
         lines = meminfo.read_text(encoding="ascii").splitlines()
     except OSError:  # not Linux
@@ -54,7 +54,7 @@ def memory_entry(name: str, meminfo: Path) -> int | None:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, system: str = sys.platform) -> Path:
-    """Return the user's folder for what can be computed again.
+    """Return Coterie's folder in the user's cache.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ, system: str = sys.
 def known_rates(what: str, measure: Callable[[], Rates], folder: Path | None = None) -> Rates:
     """Return the rates of this machine as measured within the last day, or measure them.
 
-    ``what`` tells the rates of one machine apart: those of a thread and of a GPU.
+    ``what`` names what was measured, because one machine has rates of a thread and of its GPU.
     """
     file = (folder or cache_folder()) / "rates.json"
     key = f"{platform.node()}, {what}"
@@ -87,7 +87,7 @@ def known_rates(what: str, measure: Callable[[], Rates], folder: Path | None = N
 
 
 def read_rates(file: Path) -> dict[str, Any]:
-    """Return what was measured before; nothing where the file is missing or is not what was written."""
+    """Return the rates measured before; an empty dict if the file is missing or damaged."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def read_rates(file: Path) -> dict[str, Any]:
 
 
 def seconds_of(work: Callable[[], Any]) -> float:
-    """Return the seconds that some work takes at its fastest, the first time left out."""
+    """Return the seconds of the fastest of several runs of some work, after one run that is not timed."""
     work()
     found = []
     for _ in range(TIMINGS):

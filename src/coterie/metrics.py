@@ -9,7 +9,7 @@ __all__ = ["ari", "clustering_accuracy", "nmi", "purity", "scores"]
 
 
 def clustering_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
-    """Return the share of rows whose cluster stands for their class, under the best one-to-one match.
+    """Return the share of rows whose cluster is matched with their class, under the best one-to-one matching.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def clustering_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float
 
 
 def nmi(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
-    """Return the mutual information over the mean of the two entropies (1: the same partition).
+    """Return the mutual information divided by the mean of the two entropies (1: the same partition).
 
     Examples
     --------
@@ -53,7 +53,7 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
 
 
 def scores(labels_true: ArrayLike, labels_pred: ArrayLike) -> dict[str, float]:
-    """Return all of these by the names they have in tables: ACC, NMI, ARI and purity.
+    """Return all four scores by name: ACC, NMI, ARI and purity.
 
     Examples
     --------
@@ -64,11 +64,11 @@ def scores(labels_true: ArrayLike, labels_pred: ArrayLike) -> dict[str, float]:
     return {"ACC": accuracy_of(table), "NMI": nmi_of(table), "ARI": ari_of(table), "purity": purity_of(table)}
 
 
-# -- the same from counts (classes x clusters): whoever has them need not look at the rows again ------------------
+# -- the same scores from a contingency table (classes x clusters), without reading the rows again ----------------
 
 
 def accuracy_of(table: np.ndarray) -> float:
-    """Return :func:`clustering_accuracy` from how many rows of each class are in each cluster."""
+    """Return :func:`clustering_accuracy` from a contingency table (classes x clusters)."""
     from scipy.optimize import linear_sum_assignment  # slow to import, and prediction needs none of this
 
     matched = linear_sum_assignment(table, maximize=True)
@@ -76,7 +76,7 @@ def accuracy_of(table: np.ndarray) -> float:
 
 
 def nmi_of(table: np.ndarray) -> float:
-    """Return :func:`nmi` from how many rows of each class are in each cluster; 1 where there is one of either."""
+    """Return :func:`nmi` from a contingency table (classes x clusters); 1 for a single class and a single cluster."""
     from scipy.special import entr
 
     shares = table / table.sum()
@@ -87,9 +87,9 @@ def nmi_of(table: np.ndarray) -> float:
 
 
 def ari_of(table: np.ndarray) -> float:
-    """Return :func:`ari` from how many rows of each class are in each cluster."""
+    """Return :func:`ari` from a contingency table (classes x clusters)."""
     together, in_class, in_cluster, pairs = (
-        float(np.sum(counts * (counts - 1.0)))  # floats: squares of many rows leave the range of integers
+        float(np.sum(counts * (counts - 1.0)))  # floats: squares of large counts overflow integers
         for counts in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
     )
     expected = in_class * in_cluster / max(pairs, 1.0)
@@ -98,7 +98,7 @@ def ari_of(table: np.ndarray) -> float:
 
 
 def purity_of(table: np.ndarray) -> float:
-    """Return :func:`purity` from how many rows of each class are in each cluster."""
+    """Return :func:`purity` from a contingency table (classes x clusters)."""
     return float(table.max(axis=0).sum() / table.sum())
 
 

@@ -1,6 +1,6 @@
 """A fitted model: the row map, the centroids, and everything that a fit publishes. It labels new rows.
 
-A fitted attribute is one line of :class:`Fitted`: the estimator publishes it and files hold it because of that line.
+A fitted attribute is one line of :class:`Fitted`, by which the estimator publishes it and files store it.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ def sometimes(shape: str = "", attribute: str | None = None) -> Any:
 
 
 def per_row(shape: str = "", *, nullable: bool = False) -> Any:
-    """Declare an attribute with an entry for every row of the fit; ``nullable``: it is there even where it is None."""
+    """Declare an attribute with an entry for every row of the fit; if ``nullable``, None is a value like any other."""
     metadata = {"kind": PER_ROW, "shape": shape, "attribute": None, "nullable": nullable}
     return field(default=None, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """What a fit makes, and all that is needed to label new rows.
+    """The result of a fit, with all that is needed to label new rows.
 
     A field ``x`` is published as the attribute ``x_`` and named so in files, unless it names another attribute.
-    Letters give the shapes of arrays of floats: n rows, v views, g graphs, k clusters, c components; others are free.
+    Letters give the shapes of float arrays: n rows, v views, g graphs, k clusters, c components; others are any size.
     """
 
-    # What new rows go through. These are not published.
+    # The map of new rows to clusters, not published.
     row_map: RowMap = always(attribute="_row_map")
     shapes: tuple[Shape, ...] = always(attribute="_shapes")
     groups: dict | list | tuple | None = always(attribute="_groups")  # the parameter ``views``
     view_centroids: np.ndarray = always("vkc", attribute="_view_places")
-    novelty_scale: NoveltyScale | None = sometimes(attribute="_novelty_scale")  # None: from an older file
+    novelty_scale: NoveltyScale | None = sometimes(attribute="_novelty_scale")  # None: see novelty_of
 
-    # What the fit found.
+    # The results of the fit.
     agreement: dict[str, float] = always()
     cluster_agreement: np.ndarray = always("kv")
     cluster_centers: np.ndarray = always("kc")
@@ -96,11 +96,11 @@ class Fitted:
     k_suggestion: KSuggestion | None = sometimes()
     stability: float | None = sometimes()
 
-    # scikit-learn's, for input that is one table.
+    # scikit-learn's attributes, for input that is a single table.
     feature_names_in: np.ndarray | None = sometimes()
     n_features_in: int | None = sometimes()
 
-    # What there is one of for every row of the fit.
+    # One entry for every row of the fit.
     n_rows: int
     labels: np.ndarray | None = per_row()
     confidence: np.ndarray | None = per_row("n")
@@ -109,7 +109,7 @@ class Fitted:
 
     @property
     def has_rows(self) -> bool:
-        """Whether labels and the like are there: a file may leave them out."""
+        """Whether the model has labels and the other attributes per row: a file may leave them out."""
         return self.labels is not None
 
     def has(self, attribute: str) -> bool:
@@ -133,8 +133,8 @@ class Fitted:
         )
 
     def once(self, repeats: np.ndarray) -> Fitted:
-        """Return the model with one entry for each row where rows were there several times, ``repeats`` of each."""
-        owner = np.repeat(np.arange(len(repeats)), repeats)  # (n,) which row each one is
+        """Return the model with one entry for each distinct row, given how often each was repeated in the fit."""
+        owner = np.repeat(np.arange(len(repeats)), repeats)  # (n,) the distinct row of each repeated one
         first = np.cumsum(repeats) - repeats
 
         def kept(values: Any) -> Any:
@@ -152,7 +152,7 @@ class Fitted:
         )
 
     def renumbered(self, order: np.ndarray) -> Fitted:
-        """Return the model with its clusters in another order: the j-th is what was number ``order[j]``."""
+        """Return the model with its clusters in another order: new cluster j is the old cluster ``order[j]``."""
         number = np.argsort(order)  # (k,) the new number of each cluster
 
         def moved(values: Any) -> Any:
@@ -172,7 +172,7 @@ class Fitted:
     # -- new rows -----------------------------------------------------------------------------------------------
 
     def read(self, X: Any, device: Any, id_column: str | int | None = None) -> Views:
-        """Return new rows as views like those of the fit, to be worked on where ``device`` says."""
+        """Return new rows as views like those of the fit, to be processed on ``device``."""
         return place_views(self.matched(X, id_column), device)
 
     def matched(self, X: Any, id_column: str | int | None = None) -> Views:
@@ -182,7 +182,7 @@ class Fitted:
 
     def predict(self, views: Views, plan: BlockPlan) -> Any:
         """Return the clusters of rows."""
-        centroids = self.cluster_centers  # and not self, which may be large, to wherever the rows are
+        centroids = self.cluster_centers  # self, which may be large, must not be sent to where the rows are
 
         def label(row_map: RowMap, block: RawRows) -> Any:
             return unless_lacking(assign(row_map(block.views, block.first_row), centroids).labels, block)
@@ -190,12 +190,12 @@ class Fitted:
         return self._collect(views, plan, label)  # (n,)
 
     def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
-        """Return how much nearer each row is to its own cluster than to the next; less for rows unlike all others."""
+        """Return how much nearer each row is to its own cluster than to the next; less for rows far from all others."""
         judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
         return self._collect(views, plan, lambda row_map, block: judge(row_map, block).confidence)  # (n,)
 
     def novelty_of(self, views: Views, plan: BlockPlan) -> Any:
-        """Return how unlike all rows of the fit each row is, between 0 and 1."""
+        """Return the novelty of each row, between 0 and 1: how far it is from all rows of the fit."""
         if self.novelty_scale is None:
             raise ValueError(
                 "This model has no novelty: it was made by an older version of Coterie, or every row is a landmark and "
@@ -265,7 +265,7 @@ class Fitted:
 
     @contextmanager
     def _rows(self, views: Views, plan: BlockPlan) -> Iterator[tuple[Rows, RowMap]]:
-        """Yield raw rows like those of the fit, and the row map on the device that they are worked on."""
+        """Yield raw rows like those of the fit, and the row map on the device that processes them."""
         check_columns(views, self.shapes)
         row_map = self.row_map if views.device is None else self.row_map.on(views.device)
         with one_thread_per_block(), explain_memory(views):
@@ -273,7 +273,7 @@ class Fitted:
 
 
 def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: NoveltyScale | None) -> Prediction:
-    """Return everything that is known of some rows."""
+    """Return the labels, confidence, embedding and novelty of some rows."""
     graph_map = row_map.graph_map
     found = graph_map.search(block.views, block.first_row)
     # Before weights replace the distances:
@@ -288,7 +288,7 @@ def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: No
 
 
 def unless_lacking(labels: Any, block: RawRows) -> Any:
-    """Return labels with -1 for rows that lack every view: there is nothing to assign them by."""
+    """Return labels with -1 for rows that lack every view, which cannot be assigned."""
     present = [to_host(view.present) for view in block.views if view.present is not None]
     if len(present) < len(block.views):
         return labels
@@ -299,7 +299,7 @@ def unless_lacking(labels: Any, block: RawRows) -> Any:
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is known of an attribute before any fit."""
+    """The declaration of a fitted attribute."""
 
     field: str  # of Fitted
     hint: Any  # its type
@@ -331,7 +331,7 @@ def attributes_of_a_fit() -> dict[str, Attribute]:
 
 
 def without_none(hint: Any) -> Any:
-    """Return a type that may be None without that.
+    """Return an optional type without None.
 
     Examples
     --------
@@ -342,7 +342,7 @@ def without_none(hint: Any) -> Any:
 
 
 def fitted_of(estimator: Any) -> Fitted:
-    """Return what an estimator's fit made; raise an error where there was none."""
+    """Return the model of a fitted estimator; raise an error if it is not fitted."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator)
@@ -350,7 +350,7 @@ def fitted_of(estimator: Any) -> Fitted:
 
 
 def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:
-    """Return scikit-learn's n_features_in and feature_names_in, which make sense for one table alone."""
+    """Return scikit-learn's n_features_in and feature_names_in, which exist only for a single table."""
     of_cells = is_anndata(X) or is_mudata(X)
     if (
         isinstance(X, ViewRows)

@@ -1,9 +1,9 @@
 """One file per model: parameters and a Fitted <-> the bytes of a file.
 
-The file holds the row map, which is all that new rows need, the fitted attributes, and the parameters. What is read is
-rebuilt from a closed list of classes and checked part against part before any of it is used: see
-:mod:`coterie.storage.container` for the bytes and :mod:`coterie.storage.encoding` for the values. Which attributes
-there are, their types and their shapes is known from :class:`coterie.model.Fitted`.
+The file holds the row map, which is all that new rows need, the fitted attributes, and the parameters. Reading
+rebuilds objects of a closed list of classes, and checks that all parts are consistent before any of them is used: see
+:mod:`coterie.storage.container` for the bytes and :mod:`coterie.storage.encoding` for the values. The attributes, their
+types and their shapes are those of :class:`coterie.model.Fitted`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from coterie.storage.container import (
 from coterie.storage.encoding import Decoder, Encoder, Outliner, conforms
 from coterie.views import Preparation, Shape, Step
 
-FORMAT = 1  # goes up whenever files of the new format could not be read by the code before
+FORMAT = 1  # goes up whenever older code could not read the new files
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 CONTENT = {"saved", "libraries", "notes", "n_rows", "parameters", "fitted"}
 
-# scikit-learn keeps what ``set_output`` was told in this attribute. Files have it beside the fitted attributes.
+# scikit-learn keeps the setting of ``set_output`` in this attribute. Files store it beside the fitted attributes.
 OUTPUT = "_sklearn_output_config"
 
 # The only classes that a file can hold.
@@ -70,15 +70,15 @@ MAY_BE_NAN = {"agreement", "stability", "separation", "islands"}  # of a KSugges
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a file holds besides notes."""
+    """The content of a model file, except notes."""
 
     parameters: dict[str, Any]
     fitted: Fitted
-    output: dict[str, str] | None = None  # what set_output was told
+    output: dict[str, str] | None = None  # the setting of set_output
 
 
 def write_model(path: str | os.PathLike[str], model: SavedModel, *, rows: bool, notes: Mapping[str, Any]) -> None:
-    """Write a model to one file; without ``rows`` nothing that there is one of for every row."""
+    """Write a model to one file; without ``rows``, leave out the attributes with an entry for every row."""
     fitted = to_host(stored_attributes(model.fitted, rows=rows))
     n_rows = model.fitted.n_rows
     beside = {} if model.output is None else {OUTPUT: model.output}
@@ -92,7 +92,7 @@ def write_model(path: str | os.PathLike[str], model: SavedModel, *, rows: bool, 
         "fitted": {name: encoder(value, name) for name, value in {**fitted, **beside}.items()},
     }
     with naming_file(path):
-        check_attributes(fitted, n_rows)  # what could not be read again is not written
+        check_attributes(fitted, n_rows)  # nothing is written that could not be read again
         check_output(model.output)
         write_container(path, content, encoder.arrays, version=FORMAT, writer=__version__)
 
@@ -116,7 +116,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
 
 
 def stored_attributes(fitted: Fitted, *, rows: bool) -> dict[str, Any]:
-    """Return what a file holds of a model, by the names of attributes."""
+    """Return the attributes of a model that a file stores, by name."""
     return {
         name: getattr(fitted, known.field)
         for name, known in attributes_of_a_fit().items()
@@ -125,7 +125,7 @@ def stored_attributes(fitted: Fitted, *, rows: bool) -> dict[str, Any]:
 
 
 def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file says of itself, as plain values, from its header alone."""
+    """Return the description of a file as plain values, from its header alone."""
     header = read_container_header(path, newest=FORMAT)
     with naming_file(path):
         content = _check_content(header)
@@ -167,7 +167,7 @@ def outline_model(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter in values that JSON knows."""
+    """Return a parameter as values that JSON can represent."""
     match value:
         case np.generic():
             return value.item()
@@ -198,7 +198,7 @@ def _check_content(header: ContainerHeader) -> dict[str, Any]:
 
 
 def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
-    """Refuse attributes that no fit would make: missing, of other types, or at odds with each other."""
+    """Refuse attributes that no fit would make: missing, of wrong types, or inconsistent."""
     known = attributes_of_a_fit()
     for name, attribute in known.items():
         if attribute.kind == ALWAYS and name not in fitted:
@@ -230,7 +230,7 @@ def check_attributes(fitted: Mapping[str, Any], n_rows: int) -> None:
 
 
 def check_output(output: Any) -> None:
-    """Refuse output of transform that scikit-learn does not have."""
+    """Refuse a setting of ``set_output`` that scikit-learn does not have."""
     if output is None:
         return
     _check_type(OUTPUT, output, dict[str, str])
@@ -299,7 +299,7 @@ def _check_novelty(scale: NoveltyScale, graph_map: GraphMap) -> None:
 
 
 def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, ...], sizes: dict[str, int]) -> None:
-    """Refuse a map whose parts do not fit together; ``sizes`` are completed by what it says."""
+    """Refuse a map whose parts do not fit together; its sizes are added to ``sizes``."""
     graph_map = row_map.graph_map
     if not names or graph_map.names != names or len(set(names)) < len(names):
         refuse_file("its views have no names, or several")
@@ -324,7 +324,7 @@ def check_row_map(row_map: RowMap, names: tuple[str, ...], shapes: tuple[Shape, 
 
 
 def _check_preparation(label: str, preparation: Preparation, shape: Shape) -> int:
-    """Return how many columns prepared rows have."""
+    """Check a preparation, and return the number of columns of prepared rows."""
     if shape.n_columns < 1 or (shape.columns is not None and len(shape.columns) != shape.n_columns):
         refuse_file(f"{label} does not have a name for every column")
     _check_positive(label, preparation.factor)
@@ -335,7 +335,7 @@ def _check_preparation(label: str, preparation: Preparation, shape: Shape) -> in
             if conforms(value, float):
                 _check_positive(label, value)
             elif isinstance(value, np.ndarray) or sparse.issparse(value):
-                # A vector has a number for every column; a matrix turns the columns into others.
+                # A vector has a number for every column; a matrix maps the columns to new ones.
                 _check_floats(label, value, "d" if value.ndim == 1 else "de", {"d": width})
                 width = value.shape[-1]
     return width
@@ -347,7 +347,7 @@ def _check_landmarks(label: str, landmarks: LandmarkRows, width: int, sizes: dic
     _check_shape(label, landmarks.present, "p", sizes)
     if landmarks.present.dtype != bool or not sizes["p"]:
         refuse_file(f"{label} are not there")
-    # Finite squared lengths, which a fit asks for too, have finite products: never infinity less infinity.
+    # Finite squared lengths, which a fit requires too, ensure finite products: never infinity minus infinity.
     with np.errstate(over="ignore"):
         longest = squared_norms(landmarks.rows).max(initial=0)
     if not np.isfinite(longest):
@@ -385,7 +385,7 @@ def _check_dtype(label: str, array: Any, dtype: np.dtype) -> None:
 
 
 def _check_shape(label: str, array: Any, letters: str, sizes: dict[str, int]) -> None:
-    """Check an array's shape, given by a letter per axis; letters without a size get one."""
+    """Check an array's shape, given by a letter per axis; letters without a size get that of the array."""
     shape = getattr(array, "shape", ())
     if len(shape) != len(letters) or any(
         sizes.setdefault(letter, size) != size for letter, size in zip(letters, shape, strict=True)

@@ -1,4 +1,4 @@
-"""What a fitted estimator says of rows besides their labels: frames with ids, memberships and a score."""
+"""Results of a fitted estimator besides labels: frames with row ids, memberships and a score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NewRowsMixin:
-    """Results of rows as frames with ids, soft assignment, and a score."""
+    """Results as frames with row ids, soft assignment, and a score."""
 
     if TYPE_CHECKING:
 
@@ -36,8 +36,8 @@ class NewRowsMixin:
         Returns
         -------
         pandas.DataFrame
-            With the columns ``label``, ``confidence`` and ``novelty``. Rows of frames that were matched by index are
-            in the order of the fit's first view, as in ``predict``; where the input has no ids they are numbered.
+            With the columns ``label``, ``confidence`` and ``novelty``. Where views were matched by index, rows are in
+            the order of the fit's first view, as in ``predict``; without ids they are numbered from 0.
 
         Examples
         --------
@@ -62,11 +62,11 @@ class NewRowsMixin:
         return pandas.DataFrame(found, index=views.ids)
 
     def memberships(self, X: Any) -> np.ndarray:
-        """Return how near each row is to every cluster, as shares that sum to one.
+        """Return soft assignments: each row's shares of all clusters, which sum to one.
 
         With d the distance to a centroid in the embedding, shares are proportional to 1/d², as in fuzzy c-means: the
-        largest is that of the row's own cluster. They are no probabilities: nothing calibrates them, and they become
-        more even the more clusters there are.
+        largest is that of the row's own cluster. They are not calibrated probabilities, and the more clusters there
+        are, the more even they become.
 
         Parameters
         ----------
@@ -90,11 +90,11 @@ class NewRowsMixin:
         return self._apply(Fitted.memberships, X)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return how far the views of rows agree with the clusters: the mean adjusted Rand index over the views.
+        """Return how well the views agree with the clusters: the mean adjusted Rand index over the views.
 
-        Each view alone assigns the rows, before any guiding (`view_labels`), and that is compared with `predict`. 1
-        means that every view shows the clusters by itself, 0 that none shows more than chance. It compares settings
-        with the same number of clusters, on rows that were not in the fit; with one view it says little.
+        The labels of each view alone, before any guiding (`view_labels`), are compared with `predict`. 1 means that
+        every view finds the clusters by itself, 0 that none agrees more than by chance. Use it to compare settings
+        with the same number of clusters, on rows that were not in the fit; with one view it means little.
 
         Parameters
         ----------
@@ -124,12 +124,12 @@ class NewRowsMixin:
 
     @property
     def _container(self) -> str:
-        """What ``set_output`` asks for: "default", "pandas" or "polars"."""
+        """The container that ``set_output`` selects: "default", "pandas" or "polars"."""
         chosen = getattr(self, "_sklearn_output_config", {}).get("transform")
         return chosen or get_config()["transform_output"]
 
     def _in_container(self, labels: Any, ids: np.ndarray | None) -> Any:
-        """Return labels as ``set_output`` asks for, with the rows' ids."""
+        """Return labels in the container that ``set_output`` selects, with the rows' ids."""
         if self._container == "pandas":
             return import_extra("pandas", "files", "set_output").Series(to_host(labels), index=ids, name="cluster")
         if self._container == "polars":
@@ -139,7 +139,7 @@ class NewRowsMixin:
         return labels
 
     def _with_index(self, embedding: Any, ids: np.ndarray | None) -> Any:
-        """Return the embedding as a frame with the rows' ids where ``set_output`` asks for pandas and there are ids."""
+        """Return the embedding as a frame indexed by the ids if ``set_output`` selects pandas and there are ids."""
         if self._container != "pandas" or ids is None:
             return embedding  # scikit-learn makes the frame, if any
         return import_extra("pandas", "files", "set_output").DataFrame(to_host(embedding), index=ids)

@@ -1,4 +1,4 @@
-"""Where rows live while they are worked on: in memory, in files, on a torch device, or on a Dask cluster."""
+"""Where rows are stored and processed: in memory, in files, on a torch device, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from coterie.rows.work_folder import WorkFolder, open_work_folder
 from coterie.validation import check_bytes, drawn_seed, refuse
 from coterie.views import RowRange, View, Views
 
-BLOCK_ROWS = 8192
-DEVICE_BLOCK_ROWS = 2**20
-STREAMED_BYTES = 2**29
+BLOCK_ROWS = 8192  # at most, on a CPU
+DEVICE_BLOCK_ROWS = 2**20  # at most, on a device
+STREAMED_BYTES = 2**29  # of raw rows per block, where they are copied from host memory to a device
 
-# What a fit takes whatever the rows are: Python and its libraries, samples, sums, and the blocks being worked on.
+# Memory of a fit apart from its rows: Python and its libraries, samples, sums, and the blocks being processed.
 RESERVED_BYTES = 10**9
 BLOCK_BYTES = 2**26  # of raw rows, where memory is limited
 ROW_BYTES = 28  # of a row, besides its neighbours and its embedding: label, confidence, distances
@@ -38,9 +38,9 @@ ROW_BYTES = 28  # of a row, besides its neighbours and its embedding: label, con
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """How rows are cut into blocks, and by how many threads blocks are worked on."""
+    """The size of blocks of rows, and the number of threads that process them."""
 
-    block_size: int | None = None  # rows; None: as suits the placement
+    block_size: int | None = None  # rows; None: chosen by the placement
     n_threads: int = 1
 
 
@@ -50,7 +50,7 @@ class Placement:
 
     stack: ExitStack  # temporary folders, removed when the fit is over
     memory_limit: int | None = None  # bytes
-    folder: WorkFolder | None = None  # where the job can be resumed
+    folder: WorkFolder | None = None  # of a job that can be resumed
 
     def raw_rows(self, views: Views, plan: BlockPlan, kept_bytes: int) -> Rows:
         """Return the views' raw rows in blocks, given how many bytes of each row the fit will keep."""
@@ -73,7 +73,7 @@ class Placement:
 def placement_of(
     owner: str, parameters: Mapping[str, Any], views: Views
 ) -> Iterator[tuple[Placement, np.random.Generator]]:
-    """Yield where the rows of an estimator's views are kept, and what everything is drawn from."""
+    """Yield the placement of the rows of an estimator's views, and the source of all random draws."""
     work_dir, device = parameters["work_dir"], parameters["device"]
     limit = check_placement(owner, views, parameters["memory_limit"], work_dir, device)
     seed = drawn_seed(owner, parameters["random_state"])
@@ -85,7 +85,7 @@ def placement_of(
 def open_placement(
     work_dir: Any, memory_limit: int | None, job: Callable[[], Mapping[str, Any]], seed: int
 ) -> Iterator[tuple[Placement, np.random.Generator]]:
-    """Yield a placement and a random generator; a job that is resumed goes on with the seed that it began with."""
+    """Yield a placement and a random generator; a resumed job keeps the seed that it began with."""
     with ExitStack() as stack:
         folder = None
         if work_dir is not None:
@@ -94,7 +94,7 @@ def open_placement(
 
 
 def check_placement(owner: str, views: Views, memory_limit: Any, work_dir: Any, device: Any) -> int | None:
-    """Return the memory limit in bytes; refuse files for rows that are not in this machine's memory."""
+    """Return the memory limit in bytes; refuse files for rows on a torch device or a Dask cluster."""
     limit = None if memory_limit is None else check_bytes(owner, "memory_limit", memory_limit, low=RESERVED_BYTES)
     if limit is None and work_dir is None:
         return None
@@ -149,7 +149,7 @@ class PartitionView:
 
 @dataclass(frozen=True)
 class OpenPartition:
-    """Makes ranges of raw rows of a partition's chunks, on a worker."""
+    """Opens a partition's chunks as ranges of raw rows, on a worker."""
 
     read: Callable[..., list[Any]]  # inputs of a task -> the chunks
     own: list[PartitionView]
@@ -177,7 +177,7 @@ class OpenPartition:
 
 
 def block_size(n_rows: int) -> int:
-    """Return rows per block: enough blocks to share among cores, large enough to be worth a call.
+    """Return the rows per block: enough blocks to share among cores, each large enough to be worth a call.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def block_size(n_rows: int) -> int:
 
 
 def limited_block_size(views: Views) -> int:
-    """Return rows per block where memory is limited: fewer of wide ones."""
+    """Return the rows per block where memory is limited: fewer for wide rows."""
     return int(np.clip(BLOCK_BYTES // row_bytes(views), 64, block_size(views.n_rows)))
 
 
@@ -198,16 +198,16 @@ def row_bytes(views: Views) -> int:
 
 
 def device_block_size(views: Views) -> int:
-    """Return rows per block on a device: many, but fewer of rows in host memory, so that copies and work overlap."""
+    """Return the rows per block on a device: many, but fewer for rows in host memory, to overlap copies and work."""
     if all(device_of(view.data) is not None for view in views):
         return DEVICE_BLOCK_ROWS
     return int(np.clip(STREAMED_BYTES // row_bytes(views), 2**13, DEVICE_BLOCK_ROWS))
 
 
 def place_views(views: Views, device: Any) -> Views:
-    """Return the views with the device on which their rows are worked on; None is this machine's cores.
+    """Return the views with the device that processes their rows; None is the CPU with NumPy.
 
-    "auto" is the device of views that are tensors, and the cores for all others.
+    "auto" is the device of views that are tensors, and the CPU with NumPy for all others.
     """
     if views.on_dask:
         return place_partitions(views, device)
@@ -236,13 +236,13 @@ def place_partitions(views: Views, device: Any) -> Views:
 
 
 def as_given(found: Any, X: Any) -> Any:
-    """Return an array in the kind of those that X holds: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
+    """Return an array of the same library as those in X: torch, CuPy or JAX on a GPU, Dask; otherwise NumPy."""
     return in_kind_of(X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X], found)
 
 
 @contextmanager
 def explain_memory(views: Views) -> Iterator[None]:
-    """Turn a GPU's lack of memory into an error that names the remedy."""
+    """Turn a GPU's out-of-memory error into one that names the remedy."""
     try:
         yield
     except MemoryError:
@@ -257,7 +257,7 @@ def explain_memory(views: Views) -> Iterator[None]:
         message = str(error).split(". ")[1]  # the size of the allocation that failed
     else:
         return
-    whole = free_gpu_memory(views.device)  # after the except block, which holds on to the tensors of its frames
+    whole = free_gpu_memory(views.device)  # after the except block, whose traceback keeps tensors alive
     columns = sum(view.n_columns for view in views)
     raise MemoryError(
         f"The GPU's {whole / 1e9:.0f} GB are not enough for this fit of {views.n_rows} rows ({message}). A block takes "

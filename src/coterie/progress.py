@@ -1,4 +1,4 @@
-"""How far the work is: lines and timings of a fit's stages, and bars on a terminal."""
+"""Progress: lines and timings of a fit's stages, and bars on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _counter: ContextVar[Callable[[int, int], None] | None] = ContextVar("counter", 
 def listening(listener: Callable[[str], None], counter: Callable[[int, int], None] | None = None) -> Iterator[None]:
     """Call ``listener`` with the name of every stage that begins inside, in whichever fit.
 
-    ``counter`` is called during every pass over the rows with the number of rows done and of all rows.
+    ``counter`` is called during every pass over the rows, with the number of rows done and the number of all rows.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def listening(listener: Callable[[str], None], counter: Callable[[int, int], Non
 
 
 def tell_stage(name: str) -> None:
-    """Tell whoever listens that a stage begins.
+    """Tell the current listener that a stage begins.
 
     Examples
     --------
@@ -103,16 +103,16 @@ class Stopwatch:
 
 
 class PassClock:
-    """Turns counts of rows into a line, every few seconds of a pass."""
+    """Turns the number of rows done into a line of text, every few seconds of a pass."""
 
     def __init__(self) -> None:
         self._done = 0
         self._started = self._last_line = time.perf_counter()
 
     def count(self, done: int, n_rows: int) -> str | None:
-        """Return the rows done, the rate and the time left as a line; None if the last one was a moment ago."""
+        """Return the rows done, the rate and the time left as a line; None if the last line is too recent."""
         now = time.perf_counter()
-        if done <= self._done:  # another pass
+        if done <= self._done:  # a new pass
             self._started = self._last_line = now
         self._done = done
         if now - self._last_line < SECONDS_BETWEEN_LINES or done == n_rows:
@@ -144,7 +144,7 @@ class Progress:
 
     @contextmanager
     def _telling(self, stage: str) -> Iterator[None]:
-        """Write a line now and then during a long pass over the rows."""
+        """Write a line every few seconds during a long pass over the rows."""
         if not self.verbose:
             yield
             return
@@ -170,12 +170,12 @@ class Progress:
             stream.flush()
 
     def add(self, stage: str, watch: Stopwatch, n_threads: int) -> None:
-        """Add the parts of a stage, from the seconds of its threads, as wall time."""
+        """Add the parts of a stage as wall-clock time: the seconds of all threads over the number of threads."""
         for name, seconds in watch.seconds().items():
             self.timings[f"{stage}: {name}"] = seconds / n_threads
 
     def finish(self) -> dict[str, float]:
-        """Return the seconds per stage, and in all."""
+        """Return the seconds per stage, and in total."""
         return {**self.timings, "total": time.perf_counter() - self._started}
 
 

@@ -32,8 +32,8 @@ def save(
 ) -> Path:
     """Write a fitted model to one file.
 
-    The file is a few megabytes whatever the number of rows was. It holds no pickle, and takes its name only when it is
-    whole: a failure leaves nothing behind, and an older file under that name as it was.
+    The file is a few megabytes for any number of rows. It holds no pickle, and gets its name only when it is complete:
+    a failure leaves no partial file, and keeps an older file of that name.
 
     Parameters
     ----------
@@ -42,10 +42,11 @@ def save(
     path : path
         Usually ends in ``.coterie``.
     rows : bool, default=False
-        Whether to keep what there is one of for every row of the fit too: ``labels_``, ``confidence_``, ``embedding_``
-        and ``row_ids_``. Without them the loaded model lacks these attributes; ``predict`` gives the same labels.
+        Whether to keep the attributes with an entry for every row of the fit too: ``labels_``, ``confidence_``,
+        ``embedding_`` and ``row_ids_``. Without them the loaded model lacks these attributes; ``predict`` gives the
+        same labels.
     notes : dict, default=None
-        Anything that JSON can say; :func:`describe_file` returns it.
+        Anything that JSON can represent; :func:`describe_file` returns it.
 
     Returns
     -------
@@ -76,8 +77,8 @@ def save(
 def load(path: str | os.PathLike[str]) -> GuidedCoTraining:
     """Read a model that :func:`save` wrote.
 
-    Nothing in the file is executed, whatever it holds. Fitted attributes are as they were, and new rows get the same
-    labels, to the bit on the same machine.
+    Nothing in the file is executed, whatever it holds. Fitted attributes are restored unchanged, and new rows get the
+    same labels; on the same machine, results are bitwise the same.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> GuidedCoTraining:
 
 
 def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says of itself, as plain values; only its header is read, and no checksum is made.
+    """Return the description of a model file as plain values; only its header is read, and no checksum is verified.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def describe_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         ``coterie`` and ``libraries`` (versions), ``saved`` (when), ``notes``, ``parameters``, ``views`` (a list of
         dicts: name, number of columns, their names if they had any, preparation), ``n_clusters``, ``stability``
         and ``candidates`` (None where the model has none), ``n_landmarks``, ``n_rows``, ``has_rows`` (whether labels
-        and the like are in the file), ``file_bytes`` and ``array_bytes``.
+        and other entries per row are in the file), ``file_bytes`` and ``array_bytes``.
 
     Examples
     --------

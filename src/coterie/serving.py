@@ -1,4 +1,4 @@
-"""Models at work: processes that start fast, Ray Data's ``map_batches``, Spark's ``mapInPandas`` and ``mapInArrow``."""
+"""Prediction from model files: in processes that start fast, and in Ray Data's and Spark's functions over batches."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["BatchPredictor", "Predictor"]
 
 RESULTS = {"label": "int", "confidence": "float", "novelty": "float"}  # and their types in Spark
 
-_MODELS: dict[tuple[str, int], Predictor] = {}  # one for each file and its time, in every process
+_MODELS: dict[tuple[str, int], Predictor] = {}  # of this process, by file and time of its last change
 _LOADING = Lock()
 
 
 class Predictor:
-    """Labels rows by a model's file; it is ready several times sooner than what ``coterie.load`` returns.
+    """Labels rows by a model file; it is ready several times sooner than the estimator from ``coterie.load``.
 
-    It is no estimator, so it does without scikit-learn, which takes longest to import; and without numba, as long as
-    every call has at most 64 rows and nothing else has imported it. Without numba, sums are rounded otherwise: all is
-    that of the loaded model up to the last digits of a float32, and so are labels, unless two clusters are as near as
-    that.
+    It is no estimator, so it does without scikit-learn, which takes longest to import. It also does without numba, as
+    long as every call has at most 64 rows and nothing else has imported it. Without numba, sums are rounded
+    differently: results are those of the loaded model up to the last digits of a float32, and labels are the same
+    unless a row is that close to a tie between two clusters.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Predictor:
         return self._apply(Fitted.confidence_of, X)  # (n,)
 
     def novelty(self, X: Any) -> Any:
-        """Return how unlike all rows of the fit each row is, between 0 and 1."""
+        """Return how different each row is from all rows of the fit, between 0 and 1."""
         return self._apply(Fitted.novelty_of, X)  # (n,)
 
     def transform(self, X: Any) -> Any:
@@ -91,7 +91,7 @@ class Predictor:
 
 
 def parameters_of_rows(parameters: Mapping[str, Any]) -> tuple[str, str | int | None, int | None]:
-    """Return what new rows need of a file's parameters: the device, the column of ids, and the size of blocks."""
+    """Return the parameters of a file that new rows need: the device, the column of ids, and the size of blocks."""
     given: list[Any] = [parameters.get(name) for name in ("device", "id_column", "block_size")]
     device, id_column, size = given
     if not isinstance(device, str):
@@ -102,20 +102,20 @@ def parameters_of_rows(parameters: Mapping[str, Any]) -> tuple[str, str | int | 
 
 
 class BatchPredictor:
-    """Labels batches of rows by a model's file, which every process loads once.
+    """Labels batches of rows by a model file, which every process loads once.
 
-    It is picklable, and small: workers get the path. Calling it with a batch returns a batch of the same kind, which is
-    what Ray Data wants of a callable class; `each` takes an iterator of batches, which is what Spark gives.
+    It is picklable, and small: workers get the path. Calling it with a batch returns a batch of the same kind, as Ray
+    Data requires of a callable class; `each` takes an iterator of batches, which is what Spark passes.
 
     Parameters
     ----------
     model : path
         A file that :func:`coterie.save` or ``coterie fit --model`` wrote, where all workers can read it.
     views : dict of str or list of str, default=None
-        The columns of each view, as names or patterns ("t*"). None takes the names that the columns had in the fit; of
-        a model that was fitted on arrays it is needed.
+        The columns of each view, as names or patterns ("t*"). None takes the names that the columns had in the fit; for
+        a model that was fitted on arrays, ``views`` is required.
     keep : list of str, default=()
-        Columns that are handed on, such as ids.
+        Columns that are passed through, such as ids.
     results : list of str, default=("label", "confidence")
         What to add: "label", "confidence" and "novelty".
     n_jobs : int, default=1
@@ -166,7 +166,7 @@ class BatchPredictor:
         self.n_jobs = n_jobs
 
     def __call__(self, batch: Any) -> Any:
-        """Return the kept columns and the results of a batch, as the kind of batch that came.
+        """Return the kept columns and the results of a batch, as a batch of the same kind.
 
         Parameters
         ----------
@@ -187,12 +187,12 @@ class BatchPredictor:
         return like_batch(batch, self.keep, found)
 
     def each(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the results of every batch: Spark's mapInPandas and mapInArrow take this."""
+        """Yield the results of every batch; this is the function for Spark's mapInPandas and mapInArrow."""
         for batch in batches:
             yield self(batch)
 
     def schema(self, frame: Any) -> str:
-        """Return the columns that come out, as Spark's mapInPandas and mapInArrow want to be told."""
+        """Return the schema of the output, which Spark's mapInPandas and mapInArrow require."""
         types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         named = {**{name: types[name] for name in self.keep}, **{name: RESULTS[name] for name in self.results}}
         return ", ".join(f"`{name}` {kind}" for name, kind in named.items())
@@ -213,7 +213,7 @@ class BatchPredictor:
         }  # (b,) each
 
     def _columns_of_views(self, fitted: Fitted, columns: Sequence[str]) -> dict[str, list[str]]:
-        """Return which columns of a batch are each view; views of which a batch has none are left out."""
+        """Return a batch's columns by view; views of which the batch has none are left out."""
         shapes = dict(zip(fitted.view_names, fitted.shapes, strict=True))
         if self.views is None:
             return known_columns(shapes, columns, self.model)
@@ -234,7 +234,7 @@ def chosen_columns(view: str, wanted: str | Sequence[str], columns: Sequence[str
 
 
 def known_columns(shapes: Mapping[str, Shape], columns: Sequence[str], where: str) -> dict[str, list[str]]:
-    """Return the columns that each view had in the fit, by name; "embedding[0]" and so on are the list "embedding"."""
+    """Return the columns that each view had in the fit, by name; a list column "embedding" holds "embedding[0]" etc."""
     found: dict[str, list[str]] = {}
     owners: dict[str, str] = {}
     for view, shape in shapes.items():
@@ -256,7 +256,7 @@ def known_columns(shapes: Mapping[str, Shape], columns: Sequence[str], where: st
 
 
 def shared_model(path: str) -> Predictor:
-    """Return the model of a file, loaded once in a process, and again when the file is another."""
+    """Return the model of a file, loaded once per process, and again when the file has changed."""
     key = (path, Path(path).stat().st_mtime_ns)
     with _LOADING:
         if key not in _MODELS:
@@ -311,7 +311,7 @@ def numbers_of(name: str, column: np.ndarray) -> np.ndarray:
 
 
 def like_batch(batch: Any, keep: Sequence[str], found: Mapping[str, np.ndarray]) -> Any:
-    """Return columns of a batch and results beside them, in the batch's kind."""
+    """Return kept columns of a batch with its results, as a batch of the same kind."""
     if isinstance(batch, Mapping):
         return {**{name: batch[name] for name in keep}, **found}
     library = type(batch).__module__.split(".")[0]

@@ -25,16 +25,16 @@ from coterie.views import METRICS, SCALINGS, Views
 
 @dataclass(frozen=True)
 class Scale:
-    """Landmarks and neighbours that suit a number of rows."""
+    """The defaults for the numbers of landmarks and neighbours, up to a number of rows."""
 
     most_rows: float
     n_landmarks: int
     n_neighbors: tuple[int, ...]
 
 
-# Near neighbours follow the shape of clusters. Where rows are few, a wide scale averages noise out; where they are
-# many, more landmarks keep the labels the same from seed to seed; and for very many, one scale and fewer landmarks must
-# do, because memory grows with a row's neighbours, and time with its distances to the landmarks.
+# Near neighbours follow the shape of clusters. With few rows, a wide scale averages noise out; with many, more
+# landmarks make the labels depend less on the seed; and with very many, one scale and fewer landmarks must suffice,
+# because memory grows with a row's neighbours, and time with its distances to the landmarks.
 SCALES = (
     Scale(20_000, 1000, (5, 10, 80)),
     Scale(200_000, 1500, (5, 10)),
@@ -42,33 +42,33 @@ SCALES = (
 )
 PUBLISHED = Scale(np.inf, 600, (8,))
 
-# Where rows are fewer than the scale is made for, a landmark stands for FEWEST_ROWS rows, as long as there are
-# LEAST_LANDMARKS of them and LANDMARKS_PER_CLUSTER for each cluster: eigenvectors cost the cube of their number.
+# With fewer rows than a scale is made for, there is one landmark per FEWEST_ROWS rows, but at least LEAST_LANDMARKS and
+# LANDMARKS_PER_CLUSTER per cluster: eigenvectors cost the cube of the number of landmarks.
 FEWEST_ROWS = 3
 LEAST_LANDMARKS = 600
 LANDMARKS_PER_CLUSTER = 10
 
-MOST_WEIGHT = 1e10  # rows that others may stand for
+MOST_WEIGHT = 1e10  # largest sum of sample_weight
 
-# The bases that basis="auto" chooses from, and after how many rounds the clusters of each are checked: guiding helps
-# until clusters are clear, and goes on to sharpen whatever it found. No data gained from more rounds than the last.
+# The bases that basis="auto" chooses from, and the rounds after which the clusters of each are checked: guiding helps
+# until clusters are clear, and then only sharpens the clusters it has found. No data gained from more than these.
 CHECKED_ROUNDS = {"diffusion": (1, 2, 5), "commute": (1, 2, 5, 10), "islands": (1, 2, 5, 10)}
 CANDIDATES = tuple(CHECKED_ROUNDS)
 
 # Rounds where one basis is asked for; the paper takes about ten.
 ROUNDS = {"diffusion": 2, "commute": 5, "islands": 10, "subspace": 10}
 
-# The rounds learn from LEARNED_ROWS rows, or from LEARNED_PER_LANDMARK for each landmark where that is more; the guides
-# that they find are then applied to all rows. On MNIST, 23 rows a landmark instead of all (47) lead to labels with an
-# ARI of .993 to those of all, where it is .933 between seeds.
+# The rounds learn from LEARNED_ROWS rows, or from LEARNED_PER_LANDMARK per landmark where that is more; the guides that
+# they find are then applied to all rows. On MNIST, learning from 23 rows per landmark instead of all (47) gives labels
+# with an ARI of .993 to those from all rows; between seeds the ARI is .933.
 LEARNED_ROWS = 100_000
 LEARNED_PER_LANDMARK = 100
 
-# A scale is left out where it spans more than SPANNED clusters, by their mean number of landmarks: it tells nothing
-# about single ones, and with 50 clusters and more it would take most of the time.
+# A scale is left out where a row's neighbours span more than SPANNED clusters of mean size: such a graph shows nothing
+# about single clusters, and with 50 clusters and more it would take most of the time.
 SPANNED = 4
 
-# From this many rows on, a sample of them tells whether the directions that views share are better.
+# From this many rows on, the directions that views share are tried on a sample, before all rows are joined.
 PILOTED_FROM = 100_000
 
 # Where rows lack views, there are at most MOST_GROWTH times as many landmarks.
@@ -88,17 +88,17 @@ class LandmarkSettings:
     least: int  # the largest number of clusters that is tried
 
     def count(self, present: float) -> int:
-        """Return the number of landmarks, given the share of (row, view) pairs that are there."""
+        """Return the number of landmarks, given the share of (row, view) pairs that are present."""
         if not self.grows or present == 1:
             return self.wanted
-        # A landmark that lacks a view is nobody's neighbour there, so there are more of them. But not all rows become
+        # A landmark that lacks a view is never a neighbour in it, so more are needed. But not all rows become
         # landmarks: complete rows are preferred, and the eigenvectors cost the cube of the number of landmarks.
         return min(int(self.wanted * min(1 / present, MOST_GROWTH)), max(7 * self.n_rows // 10, 2 * self.least))
 
 
 @dataclass(frozen=True)
 class PreparationSettings:
-    """What is done to every view before distances are measured."""
+    """How every view is prepared before distances are measured."""
 
     scalings: tuple[str, ...]  # one per view
     metrics: tuple[str, ...]
@@ -134,7 +134,7 @@ class GraphSettings:
 class RoundSettings:
     """How the views' graphs are merged and guided; what depends on the graphs and on k is settled later."""
 
-    bases: tuple[str, ...]  # the basis that was asked for, or those that one is chosen from
+    bases: tuple[str, ...]  # the basis that was asked for, or the candidates
     drop_first: bool | None  # None follows the basis
     cosine: bool
     max_iter: int | None  # None follows the basis
@@ -149,7 +149,7 @@ class RoundSettings:
         return {basis: self._settle(basis, graph_views, self.n_components or n_clusters) for basis in self.bases}
 
     def checked_rounds(self, basis: str) -> tuple[int, ...]:
-        """Return after how many rounds the clusters of a basis are checked, ascending: it may stop at any of them."""
+        """Return the rounds after which the clusters of a basis are checked, ascending: it may stop at any of them."""
         if self.max_iter is not None:
             return (self.max_iter,)
         return CHECKED_ROUNDS[basis] if len(self.bases) > 1 else (ROUNDS[basis],)
@@ -203,7 +203,7 @@ class Settings:
         return self.plan.n_threads
 
     def learned_rows(self, n_rows: int, n_landmarks: int) -> int:
-        """Return from how many rows the rounds learn."""
+        """Return the number of rows that the rounds learn from."""
         if self.published:
             return n_rows
         return min(n_rows, max(LEARNED_ROWS, LEARNED_PER_LANDMARK * n_landmarks))
@@ -257,7 +257,7 @@ def settle(owner: str, parameters: Mapping[str, Any], views: Views) -> Settings:
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is "auto": arrays are not compared with text."""
+    """Whether a parameter is "auto"; arrays are never compared with text."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -273,7 +273,7 @@ def most_clusters(owner: str, n_clusters: Any, n_rows: int) -> int:
 
 
 def auto_scale(basis: str, n_rows: int) -> Scale:
-    """Return the landmarks and neighbours that "auto" stands for."""
+    """Return the numbers of landmarks and neighbours that "auto" means."""
     return PUBLISHED if basis == "subspace" else next(scale for scale in SCALES if n_rows <= scale.most_rows)
 
 
@@ -306,7 +306,7 @@ def enough_landmarks(scale: Scale, n_rows: int, k: int) -> int:
 
 
 def settle_preparation(owner: str, given: Mapping[str, Any], view_names: Sequence[str]) -> PreparationSettings:
-    """Return what is done to every view."""
+    """Return how every view is prepared."""
     scalings = per_view(owner, "scaling", given["scaling"], view_names, "auto")
     metrics = per_view(owner, "metric", given["metric"], view_names, "auto")
     for scaling, metric in zip(scalings, metrics, strict=True):
@@ -353,14 +353,14 @@ def settle_rounds(owner: str, given: Mapping[str, Any], view_names: Sequence[str
 
 
 def weigh_views(owner: str, given: Any, view_names: Sequence[str]) -> np.ndarray:
-    """Return the weight that every view starts with, and behind them that of the concatenation."""
+    """Return the initial weight of every view, and that of the concatenation last."""
     weights = per_view(owner, "view_weights", 1.0 if is_auto(given) else given, view_names, 1.0)
     for weight in weights:
         check_real(owner, "view_weights", weight, low=0)
     if not any(weights):
         refuse(owner, "view_weights", "above 0 for at least one view", given)
     largest = max(weights)
-    mean = largest * np.mean(np.array(weights) / largest)  # their sum may be beyond the largest float
+    mean = largest * np.mean(np.array(weights) / largest)  # the sum of weights may overflow
     return np.array([*weights, mean * concatenation_weight(len(view_names))])  # (V + 1,)
 
 
@@ -381,7 +381,7 @@ def as_scales(n_neighbors: Any) -> list[Any]:
 
 
 def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse values that no data could make possible."""
+    """Refuse values that are wrong whatever the data."""
     given = parameters
     for name in ("n_clusters", "n_landmarks", "max_iter"):
         if not is_auto(given[name]):
@@ -406,11 +406,11 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
 
 
 def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
-    """Return how often each row is there; None: once."""
+    """Return how often each row is repeated; None without weights."""
     if weights is None:
         return None
     found = np.asarray(weights)
-    if found.dtype.kind == "O":  # whole numbers of a library of its own, perhaps
+    if found.dtype.kind == "O":  # perhaps integers of another library's type
         with suppress(TypeError, ValueError):
             found = found.astype(np.float64)
     if found.shape != (n_rows,):
@@ -431,7 +431,7 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
 
 
 def check_neighbors(owner: str, n_neighbors: Any) -> None:
-    """Refuse numbers of neighbours that are not different whole numbers."""
+    """Refuse numbers of neighbours that are not distinct integers of at least 1."""
     if is_auto(n_neighbors):
         return
     scales = as_scales(n_neighbors)

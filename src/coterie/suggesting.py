@@ -1,4 +1,4 @@
-"""How many clusters the rows of some views fall into, without a fit."""
+"""The number of clusters that the rows of some views fall into, without a fit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def suggest_k(
     n_jobs : int, default=-1
         Threads; -1 uses all cores. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of everything that is drawn.
+        Seed of all random draws.
     **settings
         Other parameters of :class:`coterie.GuidedCoTraining` that say how graphs are built.
 
@@ -58,7 +58,7 @@ def suggest_k(
     owner, parameters = type(model).__name__, model.get_params(deep=False)
     check_parameters(owner, parameters)
     settled = settle(owner, parameters, data)
-    job = {**parameters, "task": "suggest_k"}  # not to be mixed up with an unfinished fit
+    job = {**parameters, "task": "suggest_k"}  # must not be resumed as an unfinished fit
     with one_thread_per_block(), placement_of(owner, job, data) as (placement, rng):
         progress = Progress(verbose=False)
         sample = prepare_sample(data, settled, rng, progress)

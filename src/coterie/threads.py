@@ -20,28 +20,28 @@ Result = TypeVar("Result")
 _lock = threading.RLock()  # garbage collection may close a generator, and end its fit, while its thread holds the lock
 _running: Counter[int] = Counter()  # fits and predictions, by the thread that began them
 _limits: Any = None
-# Pools that wait for the next pass of a running fit, by process and number of threads: to start one takes as long as
-# many a pass over few rows. A process that was forked has no threads of its parent's.
+# Idle pools, kept for the next pass of a running fit, by process and number of threads: starting a pool can take as
+# long as a pass over few rows. A forked process has none of its parent's threads.
 _idle: defaultdict[tuple[int, int], list[ThreadPoolExecutor]] = defaultdict(list)
-_controller: ThreadpoolController | None = None  # finding the libraries takes milliseconds,
+_controller: ThreadpoolController | None = None  # finding BLAS and OpenMP takes milliseconds,
 _modules_then = 0  # and is repeated only after an import, which may have loaded another one
 
 
 MANY_THREADS = 4
 
-# OpenMP and MKL have a number of threads for every thread, which only that thread can set.
+# Every thread has its own number of OpenMP and MKL threads, which only that thread can set.
 SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
 class OwnThread(threading.local):
-    """What is known of one thread.
+    """The state of one thread.
 
-    Fits that it has started may overlap, too: a generator of predictions pauses while others run.
+    Fits that one thread has started may overlap: a generator of predictions pauses while others run.
     """
 
     fits_running = 0
     limits: Any = None
-    beside = 1  # threads that work on the items of the same pass, this one included
+    beside = 1  # threads that process items of the same pass, this one included
 
 
 _own = OwnThread()
@@ -52,8 +52,8 @@ def one_thread_per_block() -> Iterator[None]:
     """Let every BLAS and OpenMP call use one thread, for as long as any fit is running.
 
     Blocks are the unit of parallel work. A product that used several threads by itself would compete with the other
-    blocks for the cores, and its rounding would depend on their number. BLAS has one setting for the process, so
-    fits that overlap in time share it: the first one sets it, the last one restores it.
+    blocks for the cores, and its rounding would depend on the number of its threads. BLAS has one setting for the
+    process, so fits that overlap in time share it: the first one sets it, the last one restores it.
     """
     global _limits, _controller, _modules_then
     caller = threading.get_ident()
@@ -91,7 +91,7 @@ def take_control(controller: ThreadpoolController) -> None:
     """Allow any thread to set BLAS's number of threads.
 
     threadpoolctl 3.8 accepts a change from the thread that set it first only. But a fit may start in one thread and
-    the last one that overlaps with it end in another; the count of running fits keeps the order.
+    the last one that overlaps with it end in another; the count of running fits decides who restores the limits.
     """
     for library in controller.lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -105,9 +105,9 @@ def join_pool() -> None:
 
 
 def are_many_beside() -> bool:
-    """Whether so many threads work side by side with this one that calls should be few and large.
+    """Return whether MANY_THREADS or more run side by side with this one, so that calls should be few and large.
 
-    They wait for the interpreter's lock between calls, and that takes longer then than to read from a slower cache.
+    Threads wait for the GIL between calls, and with many threads that takes longer than reading from a slower cache.
     """
     return _own.beside >= MANY_THREADS
 
@@ -123,9 +123,10 @@ def count_threads(n_jobs: int | None) -> int:
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
     """Yield ``function(item)`` in the order of the items, a few of them computed ahead by a pool of threads.
 
-    Only a few: results that wait take memory. A pass within an item of another pass has that item's share of threads.
+    Only a few, because waiting results take memory. A pass inside an item of another pass gets that item's share of
+    the threads.
     """
-    # Callers side by side share the threads: more than there are cores would only take the interpreter's lock in turns.
+    # Concurrent callers share the threads: more threads than cores would only take turns with the GIL.
     n_threads = max(1, n_threads // max(1, len(_running)) // _own.beside)
     n_beside = min(n_threads, len(items)) if isinstance(items, Sized) else n_threads
     if n_beside < 2:  # a pool would cost more than the item
@@ -154,7 +155,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], n_thread
 
 @contextmanager
 def pool_of(n_threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Lend a pool of threads that nobody else uses meanwhile, kept for the next pass for as long as any fit runs."""
+    """Lend a pool of threads for exclusive use; while any fit runs, it is kept for the next pass."""
     with _lock:
         idle = _idle[os.getpid(), n_threads]
         pool = idle.pop() if idle else None
@@ -171,7 +172,7 @@ def pool_of(n_threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def idle_pools() -> list[ThreadPoolExecutor]:
-    """Return this process' pools that wait for a pass, which are no longer lent."""
+    """Return this process's idle pools, and forget them, so that they can be shut down."""
     own = [pool for (process, _), pools in _idle.items() if process == os.getpid() for pool in pools]
     _idle.clear()
     return own

@@ -12,17 +12,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-# Characters of a value in an error message.
+# The most characters of a value in an error message.
 MOST_SHOWN = 200
 
 
 def refuse(owner: str, name: str, allowed: str, value: Any) -> NoReturn:
-    """Raise the error for a parameter that is not what it must be."""
+    """Raise the error for a parameter with a value that is not allowed."""
     raise ValueError(f"The {name!r} parameter of {owner} must be {allowed}. Got {shortened(value)} instead.")
 
 
 def shortened(value: Any) -> str:
-    """Return a value as Python writes it; of a long one, where it begins and ends.
+    """Return the repr of a value; of a long one, its beginning and end.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def shortened(value: Any) -> str:
 
 
 def in_python(value: Any) -> Any:
-    """Return a parameter with Python's numbers for NumPy's: those of few bits overflow in products.
+    """Return a parameter with NumPy's numbers replaced by Python's: NumPy's of few bits overflow in products.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def in_python(value: Any) -> Any:
 
 
 def check_int(owner: str, name: str, value: Any, *, low: int, otherwise: str = "") -> None:
-    """Refuse what is not a whole number of at least ``low``; ``otherwise`` is what the message allows besides."""
+    """Refuse a value that is not an int of at least ``low``; ``otherwise`` is what else the message allows."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
         refuse(owner, name, f"an int of at least {low}{otherwise}", value)
 
 
 def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = False) -> None:
-    """Refuse what is not a finite number of at least (or above) ``low``."""
+    """Refuse a value that is not a finite number of at least (or above) ``low``."""
     fits = isinstance(value, Real) and not isinstance(value, bool)
     fits = fits and (value > low if above else value >= low) and value < float("inf")
     if not fits:
@@ -63,14 +63,14 @@ def check_real(owner: str, name: str, value: Any, *, low: float, above: bool = F
 
 
 def check_choice(owner: str, name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Refuse what is not one of the choices."""
+    """Refuse a value that is not one of the choices."""
     value = in_python(value)
     if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
         refuse(owner, name, f"one of {', '.join(map(repr, choices))}", value)
 
 
 def drawn_seed(owner: str, random_state: Any) -> int:
-    """Return a seed that is drawn from what scikit-learn takes for a ``random_state``."""
+    """Return a seed drawn from any ``random_state`` that scikit-learn accepts."""
     from sklearn.utils import check_random_state
 
     try:
@@ -120,10 +120,10 @@ def per_view(owner: str, name: str, value: Any, views: Sequence[str], default: A
 
 
 def must_be_finite(stage: str, *arrays: Any) -> None:
-    """Raise an error that names the stage if any number that leaves it is not finite.
+    """Raise an error that names the stage if any number in its results is not finite.
 
-    The small matrices between stages and sums over rows are checked: a row that is not finite makes them so, and
-    checking every row again would cost time. A sum is finite only if all its numbers are.
+    Only the small matrices between stages and sums over rows are checked: a non-finite row makes these non-finite, and
+    checking every row again would cost time. Arrays are checked by their sum, which is finite only if all entries are.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def must_be_finite(stage: str, *arrays: Any) -> None:
 
 
 def warn_caller(message: str) -> None:
-    """Warn with the line outside of this package that the warning is about, however deep it comes from."""
+    """Warn at the line outside of this package that called it, however deep the warning arises."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
         frame, level = frame.f_back, level + 1

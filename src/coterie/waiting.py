@@ -1,7 +1,7 @@
-"""Waiting for the workers of a Dask cluster, and never for ever.
+"""Waiting for the workers of a Dask cluster, but not forever.
 
-A task may take hours, so there is no deadline for one. But somebody has to be at work: while a fit waits, it asks the
-scheduler now and then, and gives up with an error that names what it waited for.
+A task may take hours, so a single task has no deadline. But some worker has to be busy: while a fit waits, it asks the
+scheduler every few seconds, and if nothing happens it raises an error that names the tasks that it waited for.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 5.0
 ANSWER_SECONDS = 60.0  # within which a scheduler answers, and a worker begins to send a result
-IDLE_SECONDS = 300.0  # in which no worker is at work; a lost one is replaced sooner
+IDLE_SECONDS = 300.0  # without a busy worker before a wait ends; a lost worker is replaced sooner
 
-# The longest that nothing at all is finished, though workers seem to be at work: one may hang in its task.
+# The longest time without a finished task while workers are busy: a worker may hang in its task.
 LONGEST = "coterie.longest-task"  # in Dask's configuration
 LONGEST_DEFAULT = "24 hours"
 
@@ -34,7 +34,7 @@ def current_client() -> Any:
 
 
 class Watch:
-    """Knows since when nothing was finished, and since when nobody was at work."""
+    """Keeps the times since a task was finished, and since a worker was busy."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -42,7 +42,7 @@ class Watch:
         self._finished = self._busy = time.monotonic()
 
     def look(self, futures: Sequence[Any]) -> None:
-        """Raise an error that names tasks for which nothing is done any more."""
+        """Raise a TimeoutError that names the pending tasks if no work is being done on them any more."""
         now, pending = time.monotonic(), sum(not future.done() for future in futures)
         if pending != self._pending:
             self._pending, self._finished, self._busy = pending, now, now
@@ -65,7 +65,7 @@ class Watch:
 
 
 def longest_seconds() -> float:
-    """Return how long nothing at all may be finished."""
+    """Return the longest allowed time without a finished task, in seconds."""
     import dask
     from dask.utils import parse_timedelta
 
@@ -73,7 +73,7 @@ def longest_seconds() -> float:
 
 
 def named(futures: Sequence[Any]) -> str:
-    """Return what tasks are called, and how many there are of each name."""
+    """Return the three most frequent names of tasks, with their counts, as text."""
     from dask.utils import key_split
 
     counts = Counter(str(key_split(future.key)) for future in futures)
@@ -81,7 +81,7 @@ def named(futures: Sequence[Any]) -> str:
 
 
 def ask(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a scheduler answers; an error if it does not."""
+    """Return a scheduler's answer; raise a TimeoutError if there is none."""
     answers: list[Any] = []
 
     def listen() -> None:
@@ -90,7 +90,7 @@ def ask(call: Callable[..., Any], *arguments: Any) -> Any:
         except Exception as error:
             answers.append((None, error))
 
-    thread = threading.Thread(target=listen, name="coterie-ask", daemon=True)  # one that waits for ever is left behind
+    thread = threading.Thread(target=listen, name="coterie-ask", daemon=True)  # a thread that hangs is left behind
     thread.start()
     thread.join(ANSWER_SECONDS)
     if not answers:
@@ -117,7 +117,7 @@ def wait_for(client: Any, futures: Sequence[Any], *, first: bool = False) -> lis
 
 
 def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
-    """Return the results of futures, in this process; those that are lost on the way are computed again."""
+    """Return the results of futures, in this process; results lost on the way are computed again."""
 
     def gather() -> Any:
         return client.gather(list(futures), asynchronous=True)
@@ -130,7 +130,7 @@ def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
             return client.sync(gather, callback_timeout=seconds)
         except TimeoutError:
             watch.look(futures)
-            seconds *= 2  # it may be large
+            seconds *= 2  # the results may be large
 
 
 def raise_first_error(futures: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Taking files out of folders and archives, and out of archives inside archives."""
+"""Read files from folders and archives, and from archives inside archives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARCHIVE = re.compile(r"\.(zip|tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE
 def read_members(source: Path, wanted: re.Pattern[str]) -> dict[str, bytes]:
     """Return the files whose path matches, from a folder or an archive and from archives in it.
 
-    Nothing is unpacked to disk, so that no path inside an archive can reach out of it.
+    Nothing is unpacked to disk, so that no path inside an archive can lead to another folder.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def read_members(source: Path, wanted: re.Pattern[str]) -> dict[str, bytes]:
     Raises
     ------
     ValueError
-        If a file is called an archive and is none.
+        If a file has the extension of an archive and is none.
     """
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())

@@ -116,7 +116,7 @@ def save_views(path: str | os.PathLike[str], views: Mapping[str, Any], target: A
 
 
 def find_bundle(path_or_name: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> Path:
-    """Return the file that is meant by a path or by the name of a bundle."""
+    """Return the file of a bundle, given by its path or its name."""
     path = expand_home(path_or_name)
     if path.suffix == SUFFIX or path.name != str(path_or_name):
         if path.is_file():

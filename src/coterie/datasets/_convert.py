@@ -1,4 +1,4 @@
-"""From the files that the five data sets of the paper are published in, to views and labels."""
+"""Convert the published files of the paper's five data sets to views and labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MNIST_FILES = re.compile(r"(^|/)(train|t10k)-(images|labels)[-.]idx[13]-ubyte(\.
 IDX_UNSIGNED_BYTE = 0x08  # the only type of value that MNIST uses
 
 # Widths as the data set's authors give them. The files may have one more column at the end, which
-# is no part of the feature; the paper counts it (65, 226, 145, 74, 129).
+# is not part of the feature; the paper counts it (65, 226, 145, 74, 129).
 NUS_WIDTHS = {"CH": 64, "CM55": 225, "CORR": 144, "EDH": 73, "WT": 128}
 NUS_FEATURES = re.compile(
     r"(^|/)(?P<split>Train|Test)_(Normalized_)?(?P<view>CH|CM55|CORR|EDH|WT)\.(txt|dat)$",
@@ -137,8 +137,8 @@ def convert_nus(source: str | os.PathLike[str], *, several: str = "first") -> Mu
         ``ground truth`` has two files for every concept, with one 0 or 1 per image. The names of
         the full set are known too (``Train_Normalized_CH.dat``, ``Labels_bear_Train.txt``).
     several : {"first", "drop"}, default="first"
-        What is done with an image of several concepts. "first" labels it with the one that comes
-        first in the alphabet, which keeps the 30,000 images of the paper; "drop" leaves it out.
+        How to label an image of several concepts. "first" takes the one that comes first in the
+        alphabet, which keeps the 30,000 images of the paper; "drop" leaves the image out.
         Images of no concept are always left out.
 
     Returns
@@ -176,7 +176,7 @@ def read_nus_features(source: Path) -> dict[str, NDArray[np.float32]]:
 
 
 def read_nus_labels(source: Path) -> NDArray[np.bool_]:
-    """Return which image shows which concept, training rows over test rows."""
+    """Return a mask of the concepts that every image shows, training rows over test rows."""
     columns: dict[str, dict[str, NDArray[np.bool_]]] = {"Train": {}, "Test": {}}
     for name, text in read_members(source, NUS_LABELS).items():
         match = NUS_LABELS.search(name)
@@ -300,7 +300,7 @@ def parse_table(text: bytes, owner: str) -> NDArray[np.float64]:
 
 
 def tight(values: NDArray[np.float64]) -> NDArray[Any]:
-    """Return whole numbers from 0 as uint8 or uint16 if they fit, and anything else as it is.
+    """Return non-negative whole numbers as uint8 or uint16 if they fit, and other values unchanged.
 
     Examples
     --------

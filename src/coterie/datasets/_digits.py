@@ -11,8 +11,8 @@ def load_digit_views() -> MultiViewData:
     """Return 1,797 handwritten digits (8 x 8 pixels) as four views.
 
     ``pixels`` are the images; ``gradients`` are histograms of edge directions on a 3 x 3 grid; ``fourier`` holds the
-    magnitudes of the lowest frequencies, which do not care where the digit stands; ``profiles`` are the sums over
-    rows, columns and diagonals.
+    magnitudes of Fourier coefficients, which do not depend on the position of the digit; ``profiles`` are the sums
+    over rows, columns and diagonals.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def _edge_histograms(images: np.ndarray, n_directions: int = 8) -> np.ndarray:
     """Return, for every cell of a 3 x 3 grid of overlapping 4 x 4 cells, the edges' strength by direction."""
     down, right = np.gradient(images, axis=(1, 2))  # (n, 8, 8) each
     strength = np.hypot(down, right)
-    direction = np.arctan2(down, right) / (2 * np.pi) * n_directions  # in turns of one bin
+    direction = np.arctan2(down, right) / (2 * np.pi) * n_directions  # in units of one bin
     views: list[np.ndarray] = []
     for bin_number in range(n_directions):
         gap = np.abs((direction - bin_number + n_directions / 2) % n_directions - n_directions / 2)
@@ -51,7 +51,7 @@ def _edge_histograms(images: np.ndarray, n_directions: int = 8) -> np.ndarray:
 
 
 def _low_frequencies(images: np.ndarray) -> np.ndarray:
-    """Return the magnitudes of the Fourier coefficients, each pair of opposite ones once, the mean left out."""
+    """Return the magnitudes of the Fourier coefficients of half of the plane, without the mean."""
     magnitudes = np.abs(np.fft.rfft2(images))  # (n, 8, 5)
     return magnitudes.reshape(len(images), -1)[:, 1:]  # (n, 39)
 

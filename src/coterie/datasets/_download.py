@@ -1,4 +1,4 @@
-"""Downloading the raw files: checked, resumable, and with a way out where there is no network."""
+"""Download raw files: with checksums, resumable, and with instructions where there is no network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUT_OF_RANGE = 416  # HTTP: the file has no such part
 
 
 class DownloadError(OSError):
-    """A file could not be had from the network; the message says where to get it and to put it."""
+    """A file could not be downloaded; the message says where to get it and where to put it."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class RawFile:
     Attributes
     ----------
     name : str
-        What it is called on disk.
+        Its name on disk.
     url : str
         The publisher's address.
     sha256 : str or None
-        Its checksum. None where the publisher gives none: then that of the first download is
-        recorded beside the file, and the file is checked against it from then on.
+        Its checksum. None if the publisher gives none: then that of the first download is recorded
+        beside the file, and the file is checked against it from then on.
     """
 
     name: str
@@ -45,7 +45,7 @@ class RawFile:
     sha256: str | None = None
 
     def address(self, base_url: str | None) -> str:
-        """Return where to get it: the publisher's address, or the same name at another base."""
+        """Return the URL of the file: the publisher's, or the same name at another base."""
         return f"{base_url.rstrip('/')}/{self.name}" if base_url else self.url
 
 
@@ -56,16 +56,16 @@ def download(raw: RawFile, folder: Path, *, base_url: str | None = None, progres
     ----------
     raw : RawFile
     folder : Path
-        Where it lies, or is put.
+        The folder that holds it, or that it is downloaded to.
     base_url : str or None
-        Another place to get it from, such as a mirror.
+        Another address to download from, such as a mirror.
     progress : bool
         Whether to show a progress bar.
 
     Raises
     ------
     DownloadError
-        If it cannot be had, or is not what its checksum says.
+        If it cannot be downloaded, or does not match its checksum.
     """
     pooch = import_extra("pooch", "datasets", "Downloading data sets")
     path = folder / raw.name
@@ -93,13 +93,13 @@ def download(raw: RawFile, folder: Path, *, base_url: str | None = None, progres
 
 
 class Resumable:
-    """A downloader for pooch that keeps what has arrived, and goes on from there.
+    """A downloader for pooch that keeps partial files, and resumes from them.
 
     Parameters
     ----------
     part : Path
-        The file that collects the bytes; beside it, in ``<part>.from``, what the server said about
-        the version that they belong to.
+        The file that collects the bytes; beside it, ``<part>.from`` holds the server's ETag or date
+        of the version that they belong to.
     progress : bool
         Whether to show a progress bar.
     """
@@ -124,11 +124,11 @@ class Resumable:
         return None
 
     def _request(self, requests: Any, url: str, have: int) -> Any:
-        # Compression on the way would make byte ranges mean something else.
+        # With compression in transfer, byte ranges would not be those of the file.
         headers = {"Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
-            if self.version.exists():  # a part is of no use if the file has changed since
+            if self.version.exists():  # a part is useless if the file has changed since
                 headers["If-Range"] = self.version.read_text()
         return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
 

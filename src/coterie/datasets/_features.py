@@ -31,8 +31,8 @@ def cached_features(
     Parameters
     ----------
     name : str
-        What the images are called; the files are named after it, after the version of the feature
-        and after a checksum of the images, so that features of other images are never taken.
+        Name of the images; names of files contain it, the version of the feature and a checksum of
+        the images, so that features of other images are never used.
     images : array-like of shape (n, height, width) or (n, side * side)
         Grey images.
     data_home : str, path or None, default=None
@@ -78,7 +78,7 @@ def cached_features(
 
 
 def read_or_compute(home: Path, file: str, n_rows: int, compute: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-    """Return an array from the features of a data folder, or of the user's cache; else make it."""
+    """Return an array from a data folder's features or the user's cache, else compute and save it."""
     beside = home / "features" / file
     if is_whole(beside, n_rows):
         return np.load(beside, allow_pickle=False)
@@ -97,5 +97,5 @@ def is_whole(path: Path, n_rows: int) -> bool:
         return False
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False).shape[0] == n_rows
-    except (ValueError, EOFError):  # not by us, or damaged: it is made again
+    except (ValueError, EOFError):  # not written by us, or damaged: it is computed again
         return False

@@ -1,4 +1,4 @@
-"""The five data sets of the paper, from their publishers."""
+"""Fetch the five data sets of the paper from their publishers."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Source:
     ----------
     files : tuple of RawFile
     convert : callable
-        From the folder of raw files to the data.
+        Converts the folder of raw files to the data set.
     unpacked : re.Pattern or None
-        Matches a file of the unpacked raw data; where one is, nothing is downloaded. None where the
+        Matches a file of the unpacked raw data; if there is one, nothing is downloaded. None if the
         files are not packed.
     page : str or None
-        Where the publisher offers the files to people only, the page that does.
+        The page to download from by hand, if the publisher has no stable address for programs.
     """
 
     files: tuple[RawFile, ...]
@@ -50,7 +50,7 @@ class Source:
 
 
 UCI = "https://archive.ics.uci.edu/static/public"
-# The original site turns programs away; this is the Common Visual Data Foundation's public copy.
+# The original site refuses programs; this is the Common Visual Data Foundation's public copy.
 MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
 
 MNIST_DIGESTS = {
@@ -189,9 +189,9 @@ def fetch_nus(
     """Return NUS-WIDE-Object: 30,000 images of 31 concepts in five views.
 
     Its publisher has no stable address for programs. Get NUS-WIDE-OBJECT from the page that the error names, and put
-    the zip archive, or its two folders unpacked, where the error says; or let ``base_url`` be a place that has
+    the zip archive, or its two folders unpacked, where the error says; or pass the ``base_url`` of a copy of
     ``NUS-WIDE-OBJECT.zip``. The parameters are those of :func:`fetch_mfeat`; the views are ``CH`` 64, ``CM55`` 225,
-    ``CORR`` 144, ``EDH`` 73 and ``WT`` 128. How images of several concepts are labelled: see :func:`convert_nus`.
+    ``CORR`` 144, ``EDH`` 73 and ``WT`` 128. :func:`convert_nus` says how images of several concepts are labelled.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def fetch(name: str, *, data_home: PathLike | None, base_url: str | None, progre
 
 
 def raw_folder(name: str, home: Path, base_url: str | None, progress: bool) -> Path:
-    """Return the folder with the publisher's files, after downloading what is not there."""
+    """Return the folder with the publisher's files, after downloading missing ones."""
     source = SOURCES[name]
     folder = home / "raw" / name
     base_url = base_url or os.environ.get(BASE_VARIABLE)
@@ -246,7 +246,7 @@ def raw_folder(name: str, home: Path, base_url: str | None, progress: bool) -> P
 
 
 def is_unpacked(folder: Path, source: Source) -> bool:
-    """Tell whether somebody has put unpacked raw files into the folder."""
+    """Whether the folder has unpacked raw files."""
     if source.unpacked is None:
         return False
     paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
@@ -254,7 +254,7 @@ def is_unpacked(folder: Path, source: Source) -> bool:
 
 
 def need_by_hand(source: Source, folder: Path) -> None:
-    """Refuse to go on without the files that only people can get."""
+    """Raise an error if files are missing that must be downloaded by hand."""
     missing = [folder / raw.name for raw in source.files if not (folder / raw.name).is_file()]
     if missing:
         raise DownloadError(
@@ -271,7 +271,7 @@ def as_images(
     data_home: PathLike | None,
     progress: bool,
 ) -> MultiViewData:
-    """Return images as ``pixels``, the only view of their bundle, and with GIST and HOG where they are wanted."""
+    """Return images as the view ``pixels``, with GIST and HOG as further views if ``features`` is true."""
     pixels = next(iter(data.views.values()))
     if not features:
         return MultiViewData({"pixels": pixels}, data.target, data.name)

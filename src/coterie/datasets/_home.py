@@ -1,4 +1,4 @@
-"""Where data lies on disk."""
+"""The folder of data sets on disk."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def find_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def platform_cache() -> Path:
-    """Return the folder that this system has for Coterie's cache."""
+    """Return the user's cache folder for Coterie, as is usual on this system."""
     return Path(import_extra("pooch", "datasets", "Downloading data sets").os_cache("coterie"))
 
 
 def writable_home(home: Path) -> Path:
-    """Return ``home`` if files may be made there, else the user's cache."""
+    """Return ``home`` if it is writable, else the user's cache."""
     return home if may_write(home) else platform_cache()
 
 
 def may_write(folder: Path) -> bool:
-    """Tell whether files may be made in a folder, which need not exist yet.
+    """Whether a folder, which need not exist yet, is writable.
 
-    A folder whose mode lets nobody write was closed on purpose, so it is left alone even by an
-    administrator, whom the system would let through.
+    A folder whose mode lets nobody write was closed on purpose, so that it counts as not writable
+    even for an administrator, whom the system would allow to write.
     """
     folder = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     open_to_some = folder.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)

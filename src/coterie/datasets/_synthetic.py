@@ -9,8 +9,8 @@ import numpy as np
 
 from coterie.datasets._bundle import MultiViewData
 
-# Rows are drawn in blocks of this size, each from its own seed: any part can be had without the rest, and the same
-# seed gives the same rows whether they are made at once or block by block.
+# Rows are drawn in blocks of this size, each from its own seed: the same seed gives the same rows whether they are
+# made at once or block by block.
 BLOCK_ROWS = 65_536
 
 # A weak view's clusters are this much closer together than a good view's.
@@ -19,7 +19,7 @@ WEAKNESS = 0.25
 
 @dataclass(frozen=True)
 class ClusterShapes:
-    """Where a view puts its clusters."""
+    """Positions and shapes of a view's clusters."""
 
     centers: np.ndarray  # (k, d)
     planes: np.ndarray  # (k, 2, d): the plane that each cluster's ring lies in
@@ -48,16 +48,17 @@ def make_views(
     n_rows, n_clusters : int
         Size of the problem; clusters are of about equal size.
     n_columns : int or sequence of int
-        Columns of each view; their number is the number of views.
+        Number of columns of each view; its length is the number of views. An int makes one view.
     shape : "blobs" or "rings"
-        Gaussian clusters, or noisy circles that no centroid stands for.
+        Gaussian clusters, or noisy circles, which have no useful centroids.
     separation : float
-        Mean distance between cluster centres; the noise has a mean length of 1 in all, whatever the number of columns.
+        Mean distance between cluster centres. For any number of columns, the noise of a row has a mean squared length
+        of 1 for "blobs" and 1/36 for "rings".
     n_weak, n_noise : int
-        How many of the views, from the last one backwards, are noise alone, and how many before those tell clusters
-        apart only faintly.
+        Number of views that barely separate clusters, and of views of noise alone. Views of noise come last, weak ones
+        before them.
     badly_scaled : bool
-        Whether every view and column has units of its own, over six orders of magnitude.
+        Whether every column of every view has its own unit, over six orders of magnitude.
     missing : float
         Share of (row, view) pairs that are missing: NaN throughout. Every row keeps at least one view.
     dtype : str
@@ -106,7 +107,7 @@ def iterate_views(
     dtype: str = "float32",
     random_state: int = 0,
 ) -> Iterator[MultiViewData]:
-    """Yield the rows of :func:`make_views` block by block, for more of them than fit in memory.
+    """Yield the rows of :func:`make_views` block by block, for more rows than fit in memory.
 
     Examples
     --------
@@ -160,7 +161,7 @@ def _draw_block(
     for number, view in enumerate(shapes):
         width = view.centers.shape[1]
         rows = rng.standard_normal((size, width))  # (b, d)
-        # Noise of unit length in all, so that `separation` means the same for any number of columns.
+        # Unit mean squared length over all columns, so that `separation` means the same for any number of columns.
         rows /= np.sqrt(width) if shape == "blobs" else 6 * np.sqrt(width)
         rows += view.signal * view.centers[target]
         if shape == "rings" and view.signal > 0:

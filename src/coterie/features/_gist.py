@@ -1,8 +1,8 @@
-"""GIST: how much of every scale and direction there is in each part of an image.
+"""GIST: the energy of every scale and direction in each part of an image.
 
 The steps and constants are those of Oliva and Torralba (2001) and of the code they published with
-it. What is our own is how they are computed: in batches, and a scale that holds no high frequencies
-is not evaluated at every pixel.
+it. The implementation is our own: it works in batches, and evaluates scales without high
+frequencies at fewer pixels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLEST_SPAN = 1e-30  # of grey values; 255 divided by less would overflow
 
 PREFILTER_CUTOFF = 4.0  # cycles per image: slower changes count as lighting
 PREFILTER_PAD = 5  # pixels mirrored around the image before prefiltering
-PREFILTER_FLOOR = 0.2  # added to the local contrast, so that flat areas are not blown up
+PREFILTER_FLOOR = 0.2  # added to the local contrast, so that flat areas are not amplified
 
 # Pixels mirrored around the image before filtering. The original's 32 moves the features by 0.3 %
 # and costs twice the time.
@@ -56,9 +56,9 @@ BATCH = 128  # images; one filter's responses (4 MB at the finest scale) then st
 def gist(images: Any, *, n_jobs: int | None = None, progress: bool = True) -> NDArray[np.float32]:
     """Describe images by the energy of 4 scales x 8 directions on a 4 x 4 grid.
 
-    Every image is resized to 32 x 32, stretched to the full range of grey, freed of slow changes of
-    lighting and brought to equal local contrast; then it is filtered, and the magnitude of each
-    response is averaged over each block.
+    Every image is resized to 32 x 32 and stretched to the full range of grey; slow changes of
+    lighting are removed, and local contrast is normalised. Then it is filtered, and the magnitude of
+    each response is averaged over each block.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def gist(images: Any, *, n_jobs: int | None = None, progress: bool = True) -> ND
     -------
     features : ndarray of shape (n, 512), float32
         Column ``((scale * 8 + orientation) * 4 + block row) * 4 + block column``; the finest scale
-        comes first, and orientation j answers to waves that run at an angle of j * 22.5 degrees to
+        comes first, and orientation j responds to waves that run at an angle of j * 22.5 degrees to
         the x axis.
 
     References
@@ -122,7 +122,7 @@ def stretch(images: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def prefilter(images: NDArray[np.float32]) -> NDArray[Any]:
-    """Take away slow changes of lighting, then divide by the local contrast."""
+    """Remove slow changes of lighting, then divide by the local contrast."""
     padded = mirror(np.log1p(images), PREFILTER_PAD)  # (b, 42, 42)
     fast = padded - blur(padded)
     contrast = np.sqrt(np.maximum(blur(fast * fast), 0))
@@ -131,7 +131,7 @@ def prefilter(images: NDArray[np.float32]) -> NDArray[Any]:
 
 
 def blur(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Keep the slow changes: the Gaussian has fallen to one half at the prefilter's cut-off."""
+    """Apply a Gaussian low-pass filter, which has fallen to one half at the prefilter's cut-off."""
     side = images.shape[1]
     spectrum = scipy.fft.rfft2(images)  # (b, side, side // 2 + 1)
     return scipy.fft.irfft2(spectrum * low_pass(side), s=(side, side))
@@ -146,7 +146,7 @@ def low_pass(side: int) -> NDArray[np.float32]:
 
 
 def mirror(images: NDArray[np.float32], pad: int) -> NDArray[np.float32]:
-    """Go on beyond the edges with the image's reflection."""
+    """Pad images with their reflection."""
     return np.pad(images, ((0, 0), (pad, pad), (pad, pad)), mode="symmetric")
 
 
@@ -180,7 +180,7 @@ def filter_bank(centre: float, samples: int) -> FilterBank:
     turns = np.pi / N_ORIENTATIONS * np.arange(N_ORIENTATIONS)[:, None, None]  # (8, 1, 1)
     angle = np.arctan2(down, across) - turns
     angle = (angle + np.pi) % (2 * np.pi) - np.pi  # (8, samples, samples), each within half a turn
-    # A coarse sample stands for FIELD / samples pixels: it is taken at their middle, not at the
+    # A coarse sample represents FIELD / samples pixels: it is taken at their middle, not at the
     # first one.
     middle = (FIELD / samples - 1) / 2
     shift = np.exp(2j * np.pi * middle * (down + across))

@@ -43,8 +43,8 @@ def hog(
     images : array-like of shape (n, height, width) or (n, side * side)
         Grey images of any real type.
     pixels_per_cell : int or None, default=None
-        Side of a cell. None takes 8, scikit-image's default, or what lets 3 cells fit: 5 for images
-        of 16 x 16.
+        Side of a cell. None takes 8, scikit-image's default, or less so that 3 cells fit: 5 for
+        images of 16 x 16.
     block_norm : {"L2-Hys", "L1", "L1-sqrt", "L2"}, default="L2-Hys"
         How a block is normalised. "L2-Hys" is scikit-image's default since 0.15; before, when the
         paper was written, it was "L1".

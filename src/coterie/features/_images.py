@@ -1,4 +1,4 @@
-"""What may be passed as images, and their resizing."""
+"""Validation and resizing of images."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def resampling(source: int, target: int) -> NDArray[np.float32]:
 
     Pixels are areas, so their centres lie at half-integers. When an axis shrinks the triangle is
     widened by the same factor, so that no source pixel is skipped. Beyond the edge the last pixel
-    goes on.
+    is repeated.
 
     Examples
     --------

@@ -13,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie.validation import check_choice, check_int
 
-# Power iterations of the randomised SVD. Spectra of text fall slowly; below about 5 the last
-# components are off.
+# Power iterations of the randomised SVD. Spectra of text fall slowly; with fewer than about 5 the
+# last components are inaccurate.
 POWER_ITERATIONS = 7
 
 
 class LSA(TransformerMixin, BaseEstimator):
     """Reduce sparse counts of words to a few dense columns: tf-idf, then a truncated SVD.
 
-    New documents go through the same map as those of the fit: the same word weights, the same
-    topics.
+    New documents are mapped like those of the fit, with the same word weights and topics.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class LSA(TransformerMixin, BaseEstimator):
         How counts are weighted. None takes the values as they are, for data that already is
         weighted.
     random_state : int, RandomState or None, default=0
-        Of the randomised SVD.
+        Seed of the randomised SVD.
 
     Attributes
     ----------
@@ -84,7 +83,7 @@ class LSA(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[Any]:
-        """Learn the map, and return the documents it was learned from.
+        """Learn the map, and return the mapped documents.
 
         Parameters
         ----------
@@ -111,8 +110,7 @@ class LSA(TransformerMixin, BaseEstimator):
         self.components_ = self._svd.components_
         self.singular_values_ = self._svd.singular_values_
         self.explained_variance_ratio_ = self._svd.explained_variance_ratio_
-        # Not the left singular vectors: a fitted document must land exactly where `transform` puts
-        # it.
+        # Not the left singular vectors: a fitted document must be mapped exactly as by `transform`.
         return self._svd.transform(weights)  # (n, components)
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -173,7 +171,7 @@ def lsa(
     weighting : {"tfidf", None}, default="tfidf"
         How counts are weighted; None for data that already is weighted.
     random_state : int, RandomState or None, default=0
-        Of the randomised SVD.
+        Seed of the randomised SVD.
 
     Returns
     -------

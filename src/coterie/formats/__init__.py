@@ -1,4 +1,4 @@
-"""Reading tables from files of many formats, block by block, and writing files that appear only when they are whole.
+"""Read tables block by block from files of many formats, and write files that appear only when they are complete.
 
 A format is one module here and one line of ``registry.FAMILIES``, which gives the module's name, the extensions, what
 the first bytes may look like (``registry.FIRST_BYTES``), and what a file holds: a table, tables by key, or columns. The
@@ -6,19 +6,19 @@ module provides two or three functions, and imports the format's library inside 
 
 ``open_store(path, request)``
     a `stores.Store`: shape, type, names of columns and ids of rows, and a ``read(start, stop)`` that gives any run of
-    rows. ``request`` (`registry.Request`) says which key is meant; only a format whose columns have types looks at its
-    ``columns`` and ``id_column``, others are cut to columns after reading. Nothing large is read or allocated before
-    its size was compared with the bytes that are there (`unpacking.check_ratio`);
+    rows. ``request`` (`registry.Request`) names the key; only a format whose columns have types uses its ``columns``
+    and ``id_column``, for others columns are selected after reading. Nothing large is read or allocated before the
+    size that it claims is compared with the bytes in the file (`unpacking.check_ratio`);
 ``read_labels(path, request)``
     known labels, and the rows' ids where the file has any, as a `labels.Target`;
 ``list_tables(path)``, where a file may hold several
     the keys that open as views of their own, without known labels; ``()`` where a file is one table.
 
-They may raise anything: the caller turns it into a `FormatError` that names the file (`errors.blaming`). What a store
-holds open is made by a `stores.Lazy`, so that tables can be pickled, forked and read by several threads; stores that
-several formats share are in ``stores`` (arrays, CSR, raw rows) and ``segments`` (what can only be read forward). A
-library that a damaged file can crash runs in a child process (``isolated``). Data sets are built on formats; formats
-know nothing of them.
+They may raise any exception: the caller converts it to a `FormatError` that names the file (`errors.blaming`). A store
+keeps open files in a `stores.Lazy`, so that tables can be pickled, forked and read by several threads. Stores that
+several formats share are in ``stores`` (arrays, CSR, raw rows) and ``segments`` (formats that can only be read
+forward). A library that a damaged file can crash runs in a child process (``isolated``). Data sets are built on
+formats, and formats do not import them.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from coterie.formats.stores import Lazy, Store
 
 BUFFER_BYTES = 256 << 10  # of each column that are read ahead
 PARQUET = (".parquet", ".pq")
-ROWS_LOOKED_AT = 64
-MOST_NUMBERED = 1 << 61  # a range of such numbers has a length
+ROWS_LOOKED_AT = 64  # at a time, for the length of a column's lists
+MOST_NUMBERED = 1 << 61  # bound of a range of row numbers, so that its len() does not overflow
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ParquetFile:
         return found
 
     def with_gaps(self, names: Sequence[str]) -> set[str]:
-        """Return the columns that may lack values; what the file does not say may be so."""
+        """Return the columns that may lack values, among them those whose missing values the file does not count."""
         if not names:
             return set()
         counts = null_counts(self._footer())
@@ -91,7 +91,7 @@ class ParquetFile:
 
 
 def read_metadata(path: Path) -> Any:
-    """Return what is at the end of a parquet file."""
+    """Return the metadata in the footer of a parquet file."""
     return package("pyarrow.parquet", "Reading parquet").read_metadata(path)
 
 
@@ -148,14 +148,14 @@ class ArrowFile:
 
 
 def checked(batch: Any, name: str) -> Any:
-    """Return a column of a batch of which no part points outside of the file: Arrow would follow it there."""
+    """Return a column of a batch after Arrow's full validation: offsets out of range would be followed otherwise."""
     column = batch.column(name)
     column.validate(full=True)
     return column
 
 
 class StreamBatches:
-    """A mapped Arrow stream with the face of an Arrow file; its batches are not copied."""
+    """A mapped Arrow stream with the interface of an Arrow file; its batches are not copied."""
 
     def __init__(self, stream: Any) -> None:
         self.schema = stream.schema
@@ -168,7 +168,7 @@ class StreamBatches:
 
 
 def arrow_types() -> Any:
-    """Return what tells Arrow's types apart."""
+    """Return pyarrow's module of predicates of types."""
     return package("pyarrow", "Reading Arrow files").types
 
 
@@ -191,7 +191,7 @@ def read_batches(
 
 
 def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
-    """Return a column of a batch as numbers; what it has no value for is NaN."""
+    """Return a column of a batch as numbers; missing values are NaN."""
     types = arrow_types()
     if field.is_list:
         there = column.drop_null() if column.null_count else column
@@ -210,11 +210,11 @@ def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
         column = column.cast("float64")
     if column.null_count or types.is_boolean(column.type):
         return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
-    return np.from_dlpack(column)[:, None]  # (b, 1), as it lies in memory; pyarrow's own way asks pandas first
+    return np.from_dlpack(column)[:, None]  # (b, 1), not copied; pyarrow's own conversion asks pandas first
 
 
 def is_fixed(kind: Any) -> bool:
-    """Whether an Arrow type is a list of always the same length."""
+    """Whether an Arrow type is a list of fixed length."""
     return arrow_types().is_fixed_size_list(kind)
 
 
@@ -224,7 +224,7 @@ def is_list(kind: Any) -> bool:
 
 
 def number_type(kind: Any) -> np.dtype | None:
-    """Return the NumPy type of an Arrow type that holds numbers, or lists of them; None for another one."""
+    """Return the NumPy type of an Arrow type that holds numbers, or lists of them; None for other types."""
     types = arrow_types()
     if is_list(kind):
         kind = kind.value_type
@@ -232,7 +232,7 @@ def number_type(kind: Any) -> np.dtype | None:
         return np.dtype(np.float64)
     if types.is_boolean(kind):
         return np.dtype(np.bool_)
-    if types.is_integer(kind) or types.is_floating(kind):  # pyarrow would tell too, and some versions ask pandas
+    if types.is_integer(kind) or types.is_floating(kind):  # some versions of pyarrow's own conversion ask pandas
         letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
         return np.dtype(f"{letter}{kind.bit_width // 8}")
     return None
@@ -266,7 +266,7 @@ def first_length(file: ParquetFile | ArrowFile, name: str) -> int:
 
 
 def arrow_file(path: Path) -> ParquetFile | ArrowFile:
-    """Return the kind of file that a path ends in."""
+    """Return a path as a parquet or an Arrow file, by its extension."""
     return ParquetFile(path) if path.suffix.lower() in PARQUET else ArrowFile(path)
 
 
@@ -289,7 +289,7 @@ def open_store(path: Path, request: Request) -> Store:
     check_shape((sum(lengths), len(names)), str(path))
     fields = tuple(field_of(file, name, schema.field(name).type) for name in names)
     whole = [field.name for field in fields if field.dtype.kind != "f" and not field.is_list]
-    gaps = [np.dtype(np.float64)] if file.with_gaps(whole) else []  # which only floats have a value for
+    gaps = [np.dtype(np.float64)] if file.with_gaps(whole) else []  # missing values are NaN, which only floats have
     dtype = np.result_type(*gaps, *{field.dtype for field in fields})
     starts = np.concatenate([[0], np.cumsum(lengths)])
     return SegmentStore(
@@ -308,7 +308,7 @@ def open_store(path: Path, request: Request) -> Store:
 def row_ids(
     file: ParquetFile | ArrowFile, schema: Any, id_column: str | int | None
 ) -> tuple[Lazy[np.ndarray] | None, tuple[str, ...]]:
-    """Return the rows' ids, and the columns that are no part of the table because of them."""
+    """Return the rows' ids, and the columns that hold ids and are left out of the table."""
     index = [name for name in index_columns(schema) if name in schema.names]
     if id_column is not None:
         chosen = choose_columns(id_column, schema.names, len(schema.names), str(file.path))
@@ -324,30 +324,30 @@ def row_ids(
 
 
 def index_columns(schema: Any) -> list[str]:
-    """Return the columns that pandas noted as the index; a mere range of numbers is none."""
+    """Return the columns that pandas recorded as the index; a RangeIndex is not a column."""
     return [name for name in noted_index(schema) if isinstance(name, str)]
 
 
 def noted_index(schema: Any) -> list[Any]:
-    """Return what pandas noted of the index: names of columns, or a range."""
+    """Return pandas' record of the index: names of columns, or a range."""
     noted = (schema.metadata or {}).get(b"pandas")
     found = json.loads(noted).get("index_columns", []) if noted else []
     return found if isinstance(found, list) else []
 
 
 def row_numbers(schema: Any, n_rows: int) -> range | None:
-    """Return how pandas numbered the rows, if it did not name them: of a frame that was cut or turned, not from 0."""
+    """Return pandas' RangeIndex of the rows, if any; that of a sliced or reversed frame does not count from 0."""
     for noted in noted_index(schema):
         if isinstance(noted, dict) and noted.get("kind") == "range":
             bounds: list[Any] = [noted.get(name) for name in ("start", "stop", "step")]
             if all(type(bound) is int and abs(bound) < MOST_NUMBERED for bound in bounds) and bounds[2]:
                 found = range(*bounds)
-                return found if len(found) == n_rows else None  # else it is not of these rows
+                return found if len(found) == n_rows else None  # else it is of other rows
     return None
 
 
 def whole_column(file: ParquetFile | ArrowFile, name: str, may_lack: bool = False) -> np.ndarray:
-    """Return a whole column, numbers or text; every row must have a value, or ``may_lack`` a fraction, which is NaN."""
+    """Return a whole column, numbers or text; refuse missing values, except, with ``may_lack``, of floats (as NaN)."""
     column = file.column(name)
     if arrow_types().is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -91,7 +91,7 @@ def read_view(arrays: Mapping[str, NDArray[Any]], i: int, path: Path) -> NDArray
 
 @contextmanager
 def calling(owner: str) -> Iterator[None]:
-    """Let errors inside begin with what they are about."""
+    """Prefix the messages of ValueErrors inside with ``owner``, the part of the file that they are about."""
     try:
         yield
     except ValueError as error:
@@ -99,7 +99,7 @@ def calling(owner: str) -> Iterator[None]:
 
 
 def as_target(labels: NDArray[Any], owner: str) -> NDArray[np.int32]:
-    """Return labels as int32, after making sure that nothing is lost by it."""
+    """Return labels as int32, after a check that the conversion changes no value."""
     whole = labels.ndim == 1 and labels.dtype.kind in "iu"
     if not whole or (labels.size and not 0 <= labels.min() <= labels.max() < 2**31):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What a file must hold to be a table, and how files and names stand in messages."""
+"""Checks that a file holds a table, and the form of files and names in messages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from coterie.formats.errors import FormatError, NoRowsError
 from coterie.formats.unpacking import is_bomb
 
-LETTER_BYTES = 4  # in NumPy's text
+LETTER_BYTES = 4  # of a character in NumPy's arrays of text
 
-# How tables of text write what is not there.
+# How text files write missing values.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A", "n/a", "-nan", "-NaN", "#NA", "1.#IND", "1.#QNAN")
 
 
@@ -33,7 +33,7 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
 
 
 def check_shape(shape: Sequence[int], where: str) -> tuple[int, int]:
-    """Return rows and columns: one number a row is one column, an image a row is flattened."""
+    """Return the numbers of rows and columns: a vector is one column, and dimensions after the first are flattened."""
     if len(shape) == 0:
         raise FormatError(f"{where} is a single number. A table has rows and columns.")
     n_columns = 1
@@ -47,7 +47,7 @@ def check_shape(shape: Sequence[int], where: str) -> tuple[int, int]:
 
 
 def text_array(values: Sequence[Any] | np.ndarray, where: str) -> np.ndarray:
-    """Return texts as an array, in which each takes as much room as the longest."""
+    """Return texts as an array, in which each takes the bytes of the longest; refuse a text that is far too long."""
     lengths = [len(value) if isinstance(value, str | bytes) else 0 for value in values]
     longest = max(lengths, default=0)
     if is_bomb(LETTER_BYTES * longest * len(lengths), sum(lengths)):
@@ -56,7 +56,7 @@ def text_array(values: Sequence[Any] | np.ndarray, where: str) -> np.ndarray:
 
 
 def listed(names: Any, most: int = 12) -> str:
-    """Return names in one line, not more than a reader wants to see."""
+    """Return names in one line: the first ones, and the total number if there are more."""
     names = [str(name) for name in names]
     rest = f", ... ({len(names)} in all)" if len(names) > most else ""
     return (", ".join(names[:most]) or "nothing") + rest

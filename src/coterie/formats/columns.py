@@ -1,4 +1,4 @@
-"""Which columns of a file are meant."""
+"""Selections of a file's columns, by name, pattern, number or range."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def choose_columns(
     """Return the numbers of the chosen columns; None: all of them.
 
     A choice is a name, a pattern of names ("t*"), a number, or a range of numbers as in Python; "3" and "2:5" may be
-    written as text. A name that is there goes before a pattern and a number. Numbers count columns as they stand in the
-    file; those that hold row ids are ``hidden``: ranges and patterns leave them out. A pattern
-    adds what is not chosen yet.
+    written as text. An existing name takes precedence over a pattern and a number. Numbers count all columns of the
+    file. Columns of row ids are ``hidden``: ranges and patterns leave them out. A pattern adds only columns that are
+    not chosen yet.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def warn_of_others(others: Sequence[str], where: str) -> None:
 
 
 def named_columns(choice: Any, numbers: Mapping[str, int]) -> list[int]:
-    """Return the columns that a name or a pattern of names means; none where it is neither."""
+    """Return the numbers of the columns that match a name or a pattern of names; empty if none does."""
     if not isinstance(choice, str):
         return []
     return [numbers[choice]] if choice in numbers else [numbers[name] for name in matching_names(choice, numbers)]
@@ -69,7 +69,7 @@ def is_pattern(choice: Any, names: Collection[str] = ()) -> bool:
 
 
 def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names that a pattern matches: * stands for any letters, ? for one; all else is itself.
+    """Return the names that a pattern matches: * matches any characters, ? matches one; all else is literal.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def as_range(choice: Any, width: int, where: str) -> range | None:
-    """Return the columns that a number or a range means; None where it is neither, or a number that is not there."""
+    """Return the columns of a number or a range; None if it is neither, or a number out of range."""
     span = parse_range(choice) if isinstance(choice, str) else choice
     if isinstance(span, slice):
         found = range(width)[span]
@@ -100,7 +100,7 @@ def as_range(choice: Any, width: int, where: str) -> range | None:
 
 
 def parse_range(text: str) -> int | slice | None:
-    """Return what is written as a number or a range; None where it is neither.
+    """Return text as a number or a range; None if it is neither.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables from files of one format to a file of another, block by block where the formats allow it."""
+"""Write tables of any format to a file of another, block by block where the formats allow it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.formats.bundles import write_bundle
 from coterie.formats.errors import FormatError, package
 from coterie.formats.writing import WRITERS, open_writer
 
-COPIED_BYTES = 32 << 20
+COPIED_BYTES = 32 << 20  # of float64 values in a block
 TREES = (".h5", ".hdf5")
 ARRAYS = (".npy", ".npz")  # hold a table as one array, not by its columns
 
@@ -40,7 +40,7 @@ def write_views(
     views : mapping of str to FileTable, array, sparse array or frame
         The tables by name, with the same rows.
     ids : array-like or None, default=None
-        The rows' ids; ``.npy`` and bundles have no place for them.
+        The rows' ids; ``.npy`` and bundles cannot store them.
     target : array-like or None, default=None
         Known labels, kept as ``y``.
     dense : bool, default=False
@@ -99,7 +99,7 @@ def is_sparse(table: Any) -> bool:
 
 
 def row_blocks(table: Any, *, dense: bool) -> Iterator[tuple[int, Any]]:
-    """Yield runs of rows with the number of the first."""
+    """Yield blocks of rows, each after the number of its first row."""
     n_rows, width = table.shape
     step = max(1, COPIED_BYTES // (8 * width))
     for start in range(0, n_rows, step):
@@ -111,7 +111,7 @@ def row_blocks(table: Any, *, dense: bool) -> Iterator[tuple[int, Any]]:
 
 
 def in_memory(table: Any, dense: bool) -> Any:
-    """Return a table, read whole."""
+    """Return a whole table, in memory."""
     found = table[:]
     if sparse.issparse(found):
         return found.toarray() if dense else sparse.csr_array(found)
@@ -130,7 +130,7 @@ def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) ->
 
 
 class KeptErrors:
-    """A file for HDF5, which crashes where a write fails: it never does, and `check` raises what was wrong."""
+    """A file object for HDF5, which crashes if a write fails: no write raises, and `check` raises the first error."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -143,12 +143,12 @@ class KeptErrors:
         return len(data)
 
     def truncate(self, size: int) -> int:
-        """Make the file as long as this."""
+        """Change the file's size."""
         self._try(lambda: self._file.truncate(size))
         return size
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the file's buffer."""
         self._try(self._file.flush)
 
     def _try(self, action: Callable[[], Any]) -> None:
@@ -167,7 +167,7 @@ class KeptErrors:
 def write_tree(
     path: Path, views: Mapping[str, Any], ids: Any, target: Any, dense: bool, tell: Callable[[int], None]
 ) -> None:
-    """Write an HDF5 file: an array for every view, a sparse one as AnnData has it."""
+    """Write an HDF5 file: an array for every view, a sparse one as AnnData stores it."""
     h5py = package("h5py", "Writing HDF5")
     # HDF5 also reads what it writes, which the unfinished file is not open for.
     with written_whole(path) as unfinished, open(unfinished.name, "r+b") as file:

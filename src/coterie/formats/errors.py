@@ -1,4 +1,4 @@
-"""What can be wrong with a file, said in one line."""
+"""Errors about files, with messages of one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoColumnError(FormatError):
 
 
 def printable(text: str) -> str:
-    r"""Return text on one line, whatever a file has in its names: what cannot be shown is written as its code.
+    r"""Return text on one line, with unprintable characters, which a file's names may have, as escape sequences.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> Iterator[None]:
-    """Turn what a library raises while it reads a file into an error that names the file.
+    """Convert exceptions that a library raises while it reads a file to an error that names the file.
 
     Examples
     --------
@@ -54,26 +54,26 @@ def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> I
     """
     try:
         yield
-    except (FormatError, ImportError, Warning):  # a warning is one where the caller wants them as errors
+    except (FormatError, ImportError, Warning):  # warnings are raised where the caller made them errors
         raise
     except Exception as error:  # a library may raise anything when it meets a broken file
-        # Arrow says how many bytes a file asked for, which a damaged one does beyond all measure.
+        # Arrow also raises a MemoryError for the absurd sizes that a damaged file may ask for: the file is to blame.
         if isinstance(error, MemoryError) and not type(error).__module__.startswith("pyarrow"):
             raise
-        if isinstance(error, OSError) and error.errno in NO_SPACE:  # reading writes to temporary files alone
+        if isinstance(error, OSError) and error.errno in NO_SPACE:  # reading only writes to temporary files
             raise FormatError(f"{where} cannot be unpacked: {no_space()}") from error
         raise FormatError(f"{where} cannot be read: {one_line(error)}. {remedy}") from error
 
 
 def no_space() -> str:
-    """Return what to do where there is no room for a temporary file."""
+    """Return the message for a lack of space for temporary files, with its remedy."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     return f"{folder} has {free:,} bytes left. Make room, or let TMPDIR name a folder on a larger disk."
 
 
 def one_line(error: BaseException) -> str:
-    """Return what a library said, on one line and without its full stop."""
+    """Return an exception's message on one line, without its full stop."""
     said = " ".join(str(error).split()) or type(error).__name__
     return (said if len(said) <= 200 else said[:200] + "...").rstrip(".")
 

@@ -1,16 +1,16 @@
-"""Checks of where an HDF5 file keeps its text, before the library follows it there.
+"""Checks of an HDF5 file's references to variable-length text, before the library follows them.
 
-Text of any length is kept in heaps, and an array or attribute of text is a table of references: a length, the offset of
-a heap, and the number of an object in it. Two things end badly in the library:
+Variable-length text is stored in heaps, and an array or attribute of text is a table of references: a length, the
+offset of a heap, and the number of an object in it. A damaged file makes the library fail in two ways:
 
-- It steps over the objects of a heap by the sizes that they state, and never comes back from one whose objects do not
-  add up. A heap ("global heap collection") is its mark, its size, and objects: a number, a count, a size, and that many
-  bytes, up to the next multiple of eight; number 0 is what is left. Only the beginning of a large file is looked at,
-  since the whole would have to be read for it.
-- It takes the memory that a length asks for before it looks into the heap, and so a damaged file of some kilobytes
-  takes gigabytes. Nothing of h5py shows the references: those of an array are found through the layout of its storage,
-  and those of an attribute in the header of the object that has it, which is a run of messages, each a kind, a size and
-  a body. Attributes that are stored away from the header, as is done where an object has many, are left to the library.
+- It steps over the objects of a heap by the sizes that they state, and never returns from a heap whose sizes do not add
+  up. A heap ("global heap collection") is its signature, its size, and objects: a number, a count, a size, and that
+  many bytes, padded to a multiple of eight; number 0 is the free space. Only the beginning of a large file is searched
+  for heaps, to avoid reading all of it.
+- It allocates the memory that a length asks for before it looks into the heap, so that a damaged file of some kilobytes
+  takes gigabytes. h5py does not expose the references: those of an array are found through its storage layout, and
+  those of an attribute in the header of its object, which is a sequence of messages, each a kind, a size and a body.
+  Attributes that are stored outside of the header, as is done where an object has many, are left to the library.
 
 Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
@@ -35,8 +35,8 @@ LAYOUT, ATTRIBUTE, CONTINUATION = 0x08, 0x0C, 0x10  # kinds of messages
 MAX_BLOCKS = 1000  # of one header
 HEAP_MARK = b"GCOL\x01\0\0\0"
 HEAP_HEAD = len(HEAP_MARK) + 8
-OBJECT = struct.Struct("<HHIQ")  # number, count, nothing, size
-HEAP_BYTES = 64 << 20  # of a file, in which heaps are looked for
+OBJECT = struct.Struct("<HHIQ")  # number, count, reserved, size
+HEAP_BYTES = 64 << 20  # at the beginning of a file that are searched for heaps
 
 
 def check_text(array: Any) -> None:
@@ -80,8 +80,8 @@ def start_of(node: Any) -> int:
 
 
 def check_references(references: np.ndarray, content: mmap.mmap, start: int) -> None:
-    """Raise a ValueError unless every reference is to text of its length."""
-    references = references[references["length"] > 0]  # empty text is nowhere
+    """Raise a ValueError unless every reference is to an object of at least its length."""
+    references = references[references["length"] > 0]  # empty text is in no heap
     check_total(int(references["length"].sum(dtype=np.int64)), len(content))
     heaps, owner = np.unique(references["heap"], return_inverse=True)
     order = np.argsort(owner, kind="stable")
@@ -103,14 +103,14 @@ def check_total(unpacked: int, packed: int) -> None:
 
 
 def check_heaps(path: Path) -> None:
-    """Raise a ValueError for a file with a heap that its library would not come back from."""
+    """Raise a ValueError for a file with a heap in which the library would loop forever."""
     about = path.stat()
     check_heaps_of(path, about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
 def check_heaps_of(path: Path, size: int, changed: int) -> None:
-    """Check a file once for each of its states."""
+    """Check the heaps of a file, once for each size and time of modification."""
     if not size:
         return
     with map_file(path) as content:
@@ -131,7 +131,7 @@ def heap_sizes(content: mmap.mmap, at: int) -> dict[int, int]:
     sizes = {}
     while end - offset >= OBJECT.size:
         number, _, _, length = OBJECT.unpack_from(content, offset)
-        # What is left counts its own head in its size.
+        # The size of the free space includes its own header.
         step = length if number == 0 else OBJECT.size + length + -length % 8
         if step < OBJECT.size or step > end - offset:
             raise ValueError(f"the heap of text at byte {at:,} does not add up at byte {offset:,}")
@@ -207,7 +207,7 @@ def messages(node: Any, content: mmap.mmap) -> Iterator[tuple[int, bytes]]:
     is_new = content[at : at + 4] == b"OHDR"
     if is_new:
         flags = content[at + 5]
-        at += 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)  # times, and when attributes are stored away
+        at += 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)  # times, and attributes' limits
         width = 1 << (flags & 3)
         blocks = [(at + width, int.from_bytes(content[at : at + width], "little"))]
         head = struct.Struct("<BHBH" if flags & 0x04 else "<BHB")  # kind, size, flags, and an order
@@ -215,7 +215,7 @@ def messages(node: Any, content: mmap.mmap) -> Iterator[tuple[int, bytes]]:
         (size,) = struct.unpack_from("<I", content, at + 8)
         blocks = [(at + 16, size)]
         head = struct.Struct("<HHBBH")  # kind, size, flags
-    for begin, size in blocks:  # which grow meanwhile
+    for begin, size in blocks:  # a list that grows in the loop
         if begin + size > len(content) or len(blocks) > MAX_BLOCKS:
             raise ValueError(f"a header at byte {begin:,} ends after the file")
         offset, end = begin, begin + size

@@ -1,4 +1,4 @@
-"""Known labels: which of a file's entries they are, never a view, and which row each belongs to."""
+"""Known labels: find a file's entry that holds them, which is never a view, and match them with rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.formats.checks import MISSING, listed
 from coterie.formats.errors import FormatError
 from coterie.formats.matching import match_ids
 
-# What data sets call their labels, in small letters and without underscores.
+# Names that data sets give their labels, in lower case and without underscores.
 LABEL_NAMES = {
     "y",
     "gt",
@@ -41,13 +41,13 @@ def is_label(name: str) -> bool:
 
 
 def tables_among(keys: Collection[str], n_dimensions: Callable[[str], int]) -> tuple[str, ...]:
-    """Return the entries that are views: tables, or columns where there are none; labels only where all are labels."""
+    """Return the entries that are views: tables, else single columns, and labels only if there is nothing else."""
     named = tuple(key for key in keys if not is_label(key))
     return tuple(key for key in named if n_dimensions(key) > 1) or named or tuple(keys)
 
 
 def find_labels(path: Path, names: Sequence[str], key: str | None) -> str:
-    """Return the entry that holds the labels: the one asked for, the only one, or the one that is called so."""
+    """Return the entry that holds the labels: the requested one, the only one, or the one with a label's name."""
     if key is not None:
         if key not in names:
             raise FormatError(f"{path} has no {key!r} to read labels from (there: {listed(names)}).")
@@ -75,7 +75,7 @@ class Target:
     labels: np.ndarray
     ids: np.ndarray | None = None
     where: str = "The target"
-    numbers: range | None = None  # how pandas numbered the rows, where the file says so and has no other ids
+    numbers: range | None = None  # pandas' RangeIndex of the rows, if the file has no other ids
 
     def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
         """Return the labels of ``n_rows`` rows: by id where both have ids, else by position."""
@@ -105,13 +105,13 @@ def as_labels(values: np.ndarray, where: str) -> np.ndarray:
         return values.astype(np.int64)
     if values.dtype.kind == "U" and values.nbytes:
         codes = values.view(values.dtype.str[0] + "u4")
-        if codes.max() > sys.maxunicode:  # of which Python can make no text
+        if codes.max() > sys.maxunicode:  # Python cannot convert these to text
             raise FormatError(f"{where} is not labels: its text has characters that do not exist. Write it again.")
     return values
 
 
 def as_known_labels(values: np.ndarray, where: str) -> np.ndarray:
-    """Return the same where every row has one: scores would take the others for a class."""
+    """Return labels as `as_labels` does; refuse missing ones, which scores would take for a class."""
     labels = as_labels(values, where)
     kind = labels.dtype.kind
     missing = MISSING if kind == "U" else tuple(word.encode() for word in MISSING)

@@ -1,4 +1,4 @@
-"""Which row of one table is which row of another."""
+"""Match the rows of several tables, by id or by position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HasRows(Protocol):
 
     @property
     def where(self) -> str:
-        """What to call it in messages."""
+        """Name of the table in messages."""
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -32,16 +32,16 @@ class HasRows(Protocol):
 
 WHOLE_NUMBER = re.compile(r"([+-]?)0*(\d+)(\.0*)?")
 
-# Whoever asks for the rows of the same tables again, a command and then the fit that it runs, gets the same answer.
+# Results by the first table: a command and the fit that it runs match the same tables.
 _REMEMBERED: WeakKeyDictionary[HasRows, tuple[list[ref[HasRows]], Matching]] = WeakKeyDictionary()
 
 
 def match_rows(tables: Sequence[HasRows]) -> Matching:
     """Match the rows of several tables: by id where they have ids, by position where none has.
 
-    Whole numbers and text are compared as text, so that "007" is not "7"; a warning says where that would match more.
-    Ids that only number the rows from 0 are no ids where another table
-    has none. The same tables are matched once.
+    Whole numbers and text are compared as text, so that "007" is not "7"; unmatched ids that differ in notation alone
+    cause a warning. Ids that are mere row numbers from 0 are ignored where another table has no ids. The result for the
+    same tables is cached.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def match_rows(tables: Sequence[HasRows]) -> Matching:
     ids : ndarray of shape (n,) or None
         All ids in the order in which they first appear; None where the tables have none.
     positions : list of (ndarray of shape (n,) or None)
-        For each table, where it has each row, and -1 for a row that it lacks; None where all its rows are in place.
+        For each table, its own number of each row, -1 for a row that it lacks; None if they are 0, 1, 2, ...
 
     Raises
     ------
@@ -106,14 +106,14 @@ def check_lengths(tables: Sequence[HasRows]) -> None:
 
 
 def only_numbers(ids: np.ndarray) -> bool:
-    """Whether ids do no more than number the rows from 0."""
+    """Whether ids are mere row numbers from 0."""
     if ids.dtype.kind in "iu":
         return bool((ids == np.arange(len(ids))).all())
     return str(ids[0]) == "0" and bool((ids.astype(np.str_) == np.arange(len(ids)).astype(np.str_)).all())
 
 
 def numbered_rows(parts: Sequence[range | None]) -> np.ndarray | None:
-    """Return pandas' row numbers of a table's files as ids; None where they only count rows, or are not known.
+    """Return pandas' row numbers of a table's files as ids; None if they merely count rows, repeat, or are not known.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def joined_numbers(parts: Sequence[range]) -> np.ndarray:
 
 
 def comparable(lists: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return ids of one kind, as text where they are of several: of int64 and uint64 NumPy would make floats.
+    """Return ids of one kind, as text if kinds differ: NumPy would convert int64 and uint64 together to float.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def comparable(lists: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray | None]]:
-    """Return all ids, and where each table has them; ``named`` are the tables' names and ids."""
+    """Return all ids, and each table's row numbers of them, as `match_rows`; ``named`` are names and ids of tables."""
     lists = comparable([ids for _, ids in named])
     first = lists[0]
     alike = all(len(ids) == len(first) and bool((ids == first).all()) for ids in lists[1:])
@@ -180,18 +180,18 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
 
 
 def refuse_empty(where: str, ids: np.ndarray) -> None:
-    """Refuse an id without a letter: two rows that lack one need not be the same."""
+    """Refuse empty ids: two rows without an id need not be the same."""
     if ids.dtype.kind == "U" and (ids == "").any():
         raise FormatError(f"{where} has no id in row {int((ids == '').argmax())}. Every row needs one.")
 
 
 def alike_but_for_writing(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[str]:
-    """Yield a sentence for every two tables with ids that would be the same if they were written alike.
+    """Yield a sentence for every two tables with ids that differ in notation alone.
 
     ``lone`` are the tables' names and those of their ids that no other table has.
     """
     if all(ids.dtype.kind in "iu" for _, ids in lone):
-        return  # numbers are written in one way
+        return  # integers have one notation
     plain = [(where, by_plain_id(ids)) for where, ids in lone if len(ids)]
     for (where, own), (other, theirs) in combinations(plain, 2):
         both = [(own[text], theirs[text]) for text in own if text in theirs]
@@ -204,7 +204,7 @@ def alike_but_for_writing(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[st
 
 
 def by_plain_id(ids: np.ndarray) -> dict[str, Any]:
-    """Return ids by their plain form; those that share one are different ids, and left out."""
+    """Return ids by their plain form; ids of the table that share one are different ids, and left out."""
     found: dict[str, Any] = {}
     for row in ids.tolist():
         text = plain_id(str(row))
@@ -213,7 +213,7 @@ def by_plain_id(ids: np.ndarray) -> dict[str, Any]:
 
 
 def plain_id(text: str) -> str:
-    """Return an id without what a spreadsheet adds or drops: blanks, leading zeros, and a point without digits.
+    """Return an id without what a spreadsheet adds or drops: blanks, a plus, leading zeros, a point and zeros after it.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """MATLAB's files of version 4 to 7, read by SciPy; run as a child process by `isolated.read_isolated`.
 
-It writes the values of every variable, first axis first, then a JSON list, and in the last eight bytes the length of
+It writes the values of every variable in Fortran order, then a JSON list, and in the last eight bytes the length of
 that list. For each variable the list has its key, its kind (numbers, sparse, text, cell, struct or other), its shape,
 and type, offset and shape of its arrays.
 """
@@ -25,7 +25,7 @@ def write_variables(path: str, out: BinaryIO) -> None:
     """Write all variables of a file."""
     from scipy.io import loadmat
 
-    warnings.simplefilter("ignore")  # of variables that cannot be read, which are "other" then
+    warnings.simplefilter("ignore")  # about unreadable variables, whose kind is "other"
     found = loadmat(path, appendmat=False, chars_as_strings=True)
     described = []
     for name in [name for name in found if not name.startswith("__")]:
@@ -37,7 +37,7 @@ def write_variables(path: str, out: BinaryIO) -> None:
 
 
 def flattened(key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield key, kind and value of a variable and of what is in it: ``data/X/0`` is a cell of a field of a struct."""
+    """Yield key, kind and value of a variable and of its members: ``data/X/0`` is a cell of a field of a struct."""
     kind = variable_kind(value)
     if kind == "struct" and value.size == 1:
         for name in value.dtype.names:

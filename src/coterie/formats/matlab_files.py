@@ -1,8 +1,8 @@
 """MATLAB's files: version 4, version 5 to 7, and version 7.3 (HDF5, read block by block).
 
 The multi-view papers keep their views in one cell array, often ``X``: ``X[0]`` or ``X/0`` is the first cell, and
-``data/X/0`` that of a field of a struct. Rows are samples; where the cells do not all have as many rows, but as many
-columns, it is the columns that are samples.
+``data/X/0`` that of a field of a struct. Rows are samples; where the cells differ in their number of rows and agree in
+their number of columns, columns are samples.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ NUMERIC = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
 
-VERSION_5 = (b"\x00\x01IM", b"\x01\x00MI")  # and the byte order; version 4 begins with a small number instead
-MAX_CELLS = 10_000  # of one array that are as many views
+VERSION_5 = (b"\x00\x01IM", b"\x01\x00MI")  # with the byte order; version 4 begins with a small number instead
+MAX_CELLS = 10_000  # of one array that are opened as one view each
 
 
 def is_hdf5(path: Path) -> bool:
@@ -68,19 +68,19 @@ def split_key(key: str) -> tuple[str, int | None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A variable in what the child process wrote."""
+    """A variable as the child process wrote it."""
 
     kind: str
     shape: tuple[int, ...]
     arrays: tuple[np.ndarray, ...]  # its values, mapped; data, indices and indptr of a sparse one, by rows
 
 
-EMPTY_STRUCT = Stored("struct", (), ())  # is listed by its fields
+EMPTY_STRUCT = Stored("struct", (), ())  # in place of a struct, of which only the fields are listed
 
 
-@lru_cache(maxsize=1)  # the variables of a file are asked for one after the other
+@lru_cache(maxsize=1)  # the variables of one file are read one after the other
 def read_variables_of(path: Path, size: int, changed: int) -> dict[str, Stored]:
-    """Return the variables of a file in one of its states, after a child process has read it whole."""
+    """Return the variables of a file, read whole by a child process; size and time of change are the cache's key."""
     return stored_in(read_isolated("coterie.formats.matlab_child", path))
 
 
@@ -92,7 +92,7 @@ def stored_in(content: mmap.mmap | bytes) -> dict[str, Stored]:
 
 
 def mapped(content: mmap.mmap | bytes, arrays: list[Any]) -> tuple[np.ndarray, ...]:
-    """Return arrays where they lie in what the child process wrote."""
+    """Return arrays as views of what the child process wrote."""
     return tuple(np.ndarray(shape, dtype, content, offset, order="F") for dtype, offset, shape in arrays)
 
 
@@ -100,7 +100,7 @@ def read_variables(path: Path) -> dict[str, Stored]:
     """Return the variables of a file of version 4 to 7, and what is in its cells and structs."""
     with open(path, "rb") as file:
         head = file.read(128)
-    if 0 not in head[:4] and head[124:] not in VERSION_5:  # which needs no child process to see
+    if 0 not in head[:4] and head[124:] not in VERSION_5:  # refused without a child process
         raise FormatError(f"{path} cannot be read: it is not a MATLAB file: bytes 124 to 127 are {head[124:]!r}.")
     about = path.stat()
     return read_variables_of(path, about.st_size, about.st_mtime_ns)
@@ -113,7 +113,7 @@ def mapped_array(path: Path, key: str, turn: bool = False) -> np.ndarray:
 
 
 def read_csr_parts(path: Path, key: str, turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse variable by rows; transposed where columns are samples."""
+    """Return the CSR arrays of a sparse variable; transposed where columns are samples."""
     found = read_variables(path)[key]
     data, indices, indptr = found.arrays
     if not turn:
@@ -139,7 +139,7 @@ def store_5(path: Path, name: str, cell: int | None, where: str) -> Store:
 
 
 def columns_are_samples(shapes: list[tuple[int, ...]]) -> bool:
-    """Whether the cells of a cell array agree in their columns and not in their rows."""
+    """Whether the cells of a cell array agree in their number of columns and differ in their number of rows."""
     flat = all(len(shape) == 2 for shape in shapes)
     return flat and len({shape[0] for shape in shapes}) > 1 and len({shape[1] for shape in shapes}) == 1
 
@@ -180,7 +180,7 @@ def cells_73(path: Path, name: str) -> list[Any]:
 
 
 def csr_parts_73(path: Path, key: str, shape: tuple[int, int], turn: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse variable, which is stored by columns, by rows."""
+    """Return the CSR arrays of a sparse variable, which is stored as CSC; transposed where columns are samples."""
     node = tree_files.node_at(path, key)
     data, indices, indptr = (
         tree_files.child(node, name)[:] if name in node else np.empty(0) for name in ("data", "ir", "jc")
@@ -225,7 +225,7 @@ def variables(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def owners(key: str) -> list[str]:
-    """Return what a key lies in.
+    """Return the keys of the variables that contain the one of a key.
 
     Examples
     --------

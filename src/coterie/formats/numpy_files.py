@@ -60,7 +60,7 @@ def read_npy_header(file: BinaryIO, size: int, where: str) -> NpyHeader:
 
 
 def check_header_length(file: BinaryIO, version: tuple[int, int], size: int, where: str) -> None:
-    """Refuse a header that claims to be longer than the file: NumPy would take memory for it first."""
+    """Refuse a header that claims to be longer than the file, for which NumPy would allocate memory first."""
     at, width = file.tell(), 2 if version == (1, 0) else 4
     length = int.from_bytes(file.read(width), "little")
     file.seek(at)
@@ -105,7 +105,7 @@ def lone_array(path: Path) -> StoredArray:
 
 
 def key_of(info: zipfile.ZipInfo) -> str:
-    """Return what an array of an archive is called."""
+    """Return the key of an array of an archive."""
     return info.filename.removesuffix(".npy")
 
 
@@ -164,7 +164,7 @@ def read_names(arrays: Mapping[str, np.ndarray], path: Path) -> list[str]:
         )
     try:
         listed = [str(name) for name in names.astype(np.str_)]
-    except (SystemError, UnicodeError) as error:  # letters that there are not
+    except (SystemError, UnicodeError) as error:  # invalid characters
         raise ValueError(f"{path}: 'view_names' must be text. Got something else instead.") from error
     if len(set(listed)) < len(listed):
         raise ValueError(f"{path}: 'view_names' must differ from each other. Got {listed} instead.")
@@ -216,7 +216,7 @@ def open_store(path: Path, request: Request) -> Store:
 
 
 def array_store(where: str, array: StoredArray) -> Store:
-    """Return a store of an array: its rows are read where they lie one after the other, else it is mapped."""
+    """Return a store of an array: contiguous rows are read from the file, other arrays are mapped."""
     header = array.header
     shape, dtype = check_shape(header.shape, where), check_dtype(header.dtype, where)
     if array.begin is None or (header.fortran and min(shape) > 1):
@@ -243,7 +243,7 @@ def scipy_store(path: Path) -> Store:
     """Return a store of what ``scipy.sparse.save_npz`` wrote."""
     if str(read_member(path, "format").astype(np.str_)) == "csr":
         return csr_store(path, str(path), list(CSR_KEYS))
-    headers = {key: member(path, key).header for key in members(path)}  # nothing is larger than it says
+    headers = {key: member(path, key).header for key in members(path)}  # checks all sizes
     shape = check_shape(read_member(path, "shape").ravel().tolist(), str(path))
     check_ratio(SPARSE_ROW_BYTES * shape[0], path.stat().st_size, path)
     return CSRStore(
@@ -255,7 +255,7 @@ def scipy_store(path: Path) -> Store:
 
 
 def read_npz_parts(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the CSR arrays of a sparse matrix that is stored in another way, and so must be read whole."""
+    """Return the CSR arrays of a sparse matrix in another sparse format, which must be read whole."""
     return csr_parts_of(sparse.load_npz(path))
 
 

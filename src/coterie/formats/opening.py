@@ -1,4 +1,4 @@
-"""From a path, or from what is written on the command line, to tables and labels."""
+"""Open tables and labels, from paths or from what is written on the command line."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def open_table(
         (``X/0``) or a struct's field (``data/X``) of a ``.mat``, a path in HDF5, zarr, AnnData (``"obsm/X_pca"``; X if
         None) or MuData (``"rna/obsm/X_pca"``).
     columns : name, pattern, number, slice or list of these, default=None
-        The columns to read; None reads all of them. In a pattern, * stands for any letters and ? for one. Numbers count
-        columns from 0 as they stand in the file, a column of ids among them.
+        The columns to read; None reads all of them. In a pattern, * matches any characters and ? matches one. Numbers
+        count all columns of the file from 0, including a column of ids.
     id_column : str, int or None, default=None
         The column of a text, parquet or Arrow file that holds the rows' ids. None takes the index that pandas stored,
         if any; AnnData and MuData bring their own.
     header : bool or None, default=None
-        Whether the first line of a text file holds names. None finds out, and warns where numbers in it may be names.
+        Whether the first line of a text file holds names. None detects it, and warns where numbers in it may be names.
     name : str or None, default=None
         The name of the view. None takes the key's last part, or the file's name.
     numeric_only : bool, default=False
         Whether columns of a text, parquet or Arrow file that hold no numbers are left out, with a warning that names
-        them; else they are an error. Of a text file the first lines are looked at.
+        them; else they are an error. In a text file, the first lines decide.
 
     Returns
     -------
@@ -69,14 +69,14 @@ def open_table(
     Notes
     -----
     An array of one dimension is a table of one column. One of three or more, such as a stack of images, has one row
-    per image. Numbers in text are float64; columns of several types are read as the type that holds them all; a column
-    of lists of one length is as many columns. What a file has no value for is NaN. pandas' numbering of rows (a
-    RangeIndex) is no ids, unless it is that of a frame that was cut or turned: it does not count from 0 then.
+    per image. Numbers in text are float64; columns of several types are read as their common type; a column of lists
+    of equal length becomes one column per entry of the lists. Missing values are NaN. pandas' default numbering of rows
+    (a RangeIndex) is not used as ids, unless it is that of a sliced or reversed frame, which does not count from 0.
 
-    Read block by block are ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse matrices that
-    are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file, and so is ``.mat``
-    before version 7.3, by SciPy in a child process; a file that claims to unpack to more than 128 MiB and 250 times its
-    size is refused. svmlight, and sparse matrices that are stored by columns, are read whole.
+    These are read block by block: ``.npy``, uncompressed ``.npz``, text, parquet, Arrow, HDF5, zarr, and sparse
+    matrices that are stored by rows. Compressed ``.npz`` and ``.gz`` are unpacked once, to a temporary file, and so is
+    ``.mat`` before version 7.3, by SciPy in a child process; a file that claims to unpack to more than 128 MiB and 250
+    times its size is refused. svmlight, and sparse matrices that are stored by columns, are read whole.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def open_table(
     numbers = [part.numbers for part in stores]
     if numbered_rows(numbers) is not None:
         store = replace(store, ids=Lazy(joined_numbers, numbers))
-    chosen = None  # where the reader has chosen columns itself
+    chosen = None  # the reader has selected columns itself
     if family_of(files[0]).holds != "columns":
         chosen = choose_columns(columns, store.columns, store.shape[1], store.where)
     if name is None:
@@ -111,7 +111,7 @@ def open_views(
     header: bool | None = None,
     numeric_only: bool = False,
 ) -> dict[str, FileTable]:
-    """Open the views that are written on a command line.
+    """Open views that are written as on the command line.
 
     A view is written as::
 
@@ -119,11 +119,11 @@ def open_views(
 
     ``name`` is the view's name; without it the key's last part or the file's name is taken. ``path`` is a file or a
     folder, ``key`` chooses a table in it (see `open_table`), and ``columns`` are names, patterns of them (``t*``),
-    numbers from 0 and ranges of numbers (``2:5`` is 2, 3, 4), with commas between them; a name goes before a number,
-    and numbers count columns as they stand in the file. A path that exists as it is
-    written is never taken apart. A file that holds several tables, without a key, is as many views: the arrays of an
-    ``.npz`` or HDF5 file with two or more dimensions, the views of a bundle, the cells of a ``.mat`` file, the
-    modalities of MuData. Known labels (``y``, ``gt``, ``labels``, ...) are never a view.
+    numbers from 0 and ranges of numbers (``2:5`` is 2, 3, 4), with commas between them; names take precedence over
+    numbers, and numbers count all columns of the file. The path of an existing file or folder is never parsed.
+    Without a key, a file that holds several tables opens as one view for each: the arrays of an ``.npz`` or HDF5 file
+    with two or more dimensions, the views of a bundle, the cells of a ``.mat`` file, the modalities of MuData. Known
+    labels (``y``, ``gt``, ``labels``, ...) are never a view.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def open_target(
 def open_column(
     path: str | PathLike[str], key: str | None = None, *, id_column: str | int | None = None, header: bool | None = None
 ) -> Target:
-    """Read one column of any values, such as what a map is to be coloured by; parameters are those of `open_target`.
+    """Read one column of any values, for example to colour a map by; parameters are those of `open_target`.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def open_column(
 def column_of_files(
     path: str | PathLike[str], request: Request, convert: Callable[[np.ndarray, str], np.ndarray]
 ) -> Target:
-    """Return a column of a file, or of several as one, after ``convert`` has looked at its values."""
+    """Return a column of a file, or of several files as one, with values checked and converted by ``convert``."""
     spec = parse_spec(path)
     if spec.columns is not None and len(spec.columns) > 1:
         raise FormatError(f"{path} names {len(spec.columns)} columns. Name them one by one.")
@@ -243,7 +243,7 @@ def column_of_files(
 
 
 def one_target(parts: list[Target], where: str) -> Target:
-    """Return what several files hold as one column."""
+    """Return the columns of several files as one."""
     ids = [part.ids for part in parts if part.ids is not None]
     if 0 < len(ids) < len(parts):
         raise FormatError(f"{where}: some files have row ids and others have none. All must be alike.")
@@ -259,7 +259,7 @@ def as_values(values: np.ndarray, where: str) -> np.ndarray:
 
 
 def open_spec(spec: Spec, request: Request) -> list[FileTable]:
-    """Open a view as it is written, or all views of a file that holds several."""
+    """Open the view of a specification, or all views of a file that holds several."""
     first = files_of(spec.path)[0]
     family = checked_family(first)
     options: dict[str, Any] = {"header": request.header, "numeric_only": request.numeric_only}
@@ -329,7 +329,7 @@ def stack_stores(stores: Sequence[Store], owner: str) -> Store:
 
 
 def difference(ours: Any, theirs: Any) -> str:
-    """Return the part of one description in which it differs from another."""
+    """Return the first part of a description that differs from another description."""
     if isinstance(ours, str) and isinstance(theirs, str):
         ours, theirs = ours.split(", "), theirs.split(", ")
     if isinstance(ours, Sequence) and isinstance(theirs, Sequence):

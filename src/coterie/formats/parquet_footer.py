@@ -1,9 +1,9 @@
-"""What a parquet file says of missing values, and of how much room its pages take.
+"""Read a parquet file's counts of missing values, and check the sizes that its pages claim.
 
-Arrow would tell of the values too, but it ends the whole process where a damaged file says that a column chunk has
-another type than its column, or a histogram of another length; and it makes the room that a page asks for before it
-reads it. Footer and headers of pages are in Thrift's compact form: a struct is a run of fields, each a byte of type and
-distance from the last field's number, and a zero at its end; whole numbers take seven bits a byte.
+Arrow could count missing values too, but it aborts the whole process where a damaged file states another type for a
+column chunk than for its column, or another length for a histogram; and it allocates the memory that a page claims
+before it reads the page. Footer and page headers are in Thrift's compact protocol: a struct is a sequence of fields,
+each after a byte with its type and the increment of its number, and ends with a zero; integers take seven bits a byte.
 
 Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
@@ -22,7 +22,7 @@ BOOLEANS, BYTE, INTEGERS, DOUBLE, BINARY, LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 
 TAIL = 8  # bytes: the footer's length and the letters PAR1
 MAX_NESTING = 32
 
-# Numbers of fields, from Parquet's definition: of the footer, a row group, a column chunk, its statistics, a page.
+# Field numbers in Parquet's definition: of the footer, a row group, a column chunk, its statistics, a page.
 ROW_GROUPS, COLUMNS, META_DATA, PATH, PACKED, FIRST_PAGE, DICTIONARY, STATISTICS = 4, 1, 3, 3, 7, 9, 11, 12
 NULL_COUNT, PAGE_UNPACKED, PAGE_PACKED = 3, 2, 3
 
@@ -31,16 +31,16 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Chunk:
-    """What the footer says of a column of a row group."""
+    """The footer's entry for a column of a row group."""
 
     name: str
-    n_missing: int | None  # None where it does not say
+    n_missing: int | None  # None if not stated
     start: int  # byte of the file
     packed: int  # bytes
 
 
 class Thrift:
-    """Reads structs of Thrift's compact form; an IndexError or ValueError says that one is broken."""
+    """A reader of structs in Thrift's compact protocol; it raises an IndexError or ValueError for a broken one."""
 
     def __init__(self, data: bytes | mmap.mmap, at: int = 0) -> None:
         self._data = data
@@ -115,13 +115,13 @@ def read_footer(path: Path) -> list[list[Chunk]]:
 
 
 def value_at(struct: Any, number: int, kind: type[Kind]) -> Kind:
-    """Return a value of a struct; an empty one where there is none, or one of another kind."""
+    """Return a value of a struct; an empty one of the given type if there is none, or if it has another type."""
     value = struct.get(number) if isinstance(struct, dict) else None
     return value if isinstance(value, kind) else kind()
 
 
 def as_chunk(column: Any) -> Chunk:
-    """Return what is said of a column chunk."""
+    """Return a column chunk of the footer."""
     about = value_at(column, META_DATA, dict)
     first, missing = value_at(about, FIRST_PAGE, int), value_at(about, STATISTICS, dict).get(NULL_COUNT)
     names = [name.decode("utf-8", "replace") for name in value_at(about, PATH, list) if isinstance(name, bytes)]
@@ -134,7 +134,7 @@ def as_chunk(column: Any) -> Chunk:
 
 
 def null_counts(groups: list[list[Chunk]]) -> dict[str, int | None]:
-    """Return how many values each column of a file lacks; None where the file does not say."""
+    """Return the number of missing values of each column of a file; None where the file does not state it."""
     counts: dict[str, int | None] = {}
     for chunk in (chunk for group in groups for chunk in group):
         so_far = counts.get(chunk.name, 0)
@@ -152,7 +152,7 @@ def check_pages(path: Path, groups: Iterable[Sequence[Chunk]], names: Sequence[s
 
 
 def check_chunk(content: mmap.mmap, chunk: Chunk) -> None:
-    """Step over the pages of a column chunk."""
+    """Check the pages of a column chunk, one after the other."""
     at, end = chunk.start, min(chunk.start + chunk.packed, len(content))
     if at < 0:
         raise ValueError(f"column {chunk.name!r} begins before the file")

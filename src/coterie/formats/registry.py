@@ -25,7 +25,7 @@ TEXT = frozenset({"text"})
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a file."""
+    """What to read from a file."""
 
     key: str | None = None  # which of its tables
     columns: ColumnChoice = None  # None: all of them
@@ -70,7 +70,7 @@ class Family:
         return self.reader().list_tables(path) if self.holds == "tables" else ()
 
 
-# A line a format.
+# One line per format.
 FAMILIES = (
     Family("numpy_files", (".npy",), frozenset({".npy"}), "table"),
     Family("numpy_files", (".npz",), frozenset({".npz"}), "tables"),
@@ -129,7 +129,7 @@ def files_of(source: Paths) -> list[Path]:
 
 
 def nearby(path: Path) -> str:
-    """Return what there is instead of a file that is not there."""
+    """Return a hint for the error about a missing file: a broken link, a missing folder, or a similar name."""
     if path.is_symlink():
         return f": it is a link to {os.readlink(path)}, which leads nowhere"
     if not path.parent.is_dir():
@@ -141,7 +141,7 @@ def nearby(path: Path) -> str:
 
 
 def natural(path: Path) -> list[Any]:
-    """Return what to sort by so that numbers in names count as numbers."""
+    """Return a key that sorts numbers in names by their values."""
     return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", str(path))]
 
 
@@ -151,7 +151,7 @@ def is_zarr(path: Path) -> bool:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the extension, with .gz and what is before it."""
+    """Return the extension in lower case; with .gz, also the extension before it."""
     last = path.suffix.lower()
     return Path(path.stem).suffix.lower() + last if last == ".gz" else last
 
@@ -162,7 +162,7 @@ def known_suffixes() -> str:
 
 
 def looks_like(path: Path) -> str | None:
-    """Return the format that a file's first bytes are those of; "text" where they are nothing known."""
+    """Return the format that a file's first bytes belong to; "text" if it is unknown, None for an empty file."""
     with open(path, "rb") as file:
         head = file.read(16)
     return next((suffix for magic, suffix in FIRST_BYTES.items() if head.startswith(magic)), "text") if head else None

@@ -1,4 +1,4 @@
-"""Formats that are read forward, a piece at a time: parquet's row groups, Arrow's batches, parts of a text file."""
+"""Formats that are read forward, in segments: parquet's row groups, Arrow's batches, parts of a text file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.formats.stores import Lazy, Store
 
-KEEP_BYTES = 32 << 20  # of each segment that is being read, so that threads may be a little out of step
+KEEP_BYTES = 32 << 20  # of each open segment, so that threads may read a little out of order
 DECODED_BYTES = 8 << 20  # that are decoded at a time
 OPEN_BYTES = 256 << 20  # of segments that are open at a time
 
@@ -22,7 +22,7 @@ Segments = Callable[[int], Iterator[np.ndarray]]
 
 
 class Cursor:
-    """Reads one segment forward and keeps the last blocks; a step back begins the segment again."""
+    """A reader of one segment that goes forward and keeps the last blocks; for earlier rows it starts again."""
 
     def __init__(self, segments: Segments, number: int, n_rows: int) -> None:
         self._open = lambda: segments(number)
@@ -55,31 +55,30 @@ class Cursor:
         except StopIteration:
             raise EOFError(f"a part of it ends after {self._end} rows") from None
         except Exception:
-            self._restart()  # what failed once says the same when it is tried again
+            self._restart()  # so that the next attempt raises the same error
             raise
 
     def _keep(self, block: np.ndarray) -> None:
         self._kept.append(block)
         self._end += len(block)
         if self._end == self._n_rows:
-            self._blocks = iter(())  # whoever read them holds on to much of what it has decoded
+            self._blocks = iter(())  # drops the reader, which holds much of what it has decoded
             release_memory()
         while len(self._kept) > 1 and sum(kept.nbytes for kept in self._kept) > KEEP_BYTES:
             self._first += len(self._kept.popleft())
 
 
 def copy_overlap(block: np.ndarray, position: int, out: np.ndarray, start: int) -> None:
-    """Copy what a block, whose first row is ``position``, has of the rows from ``start`` that ``out`` wants."""
+    """Copy the rows that a block, from row ``position`` on, shares with ``out``, which begins at row ``start``."""
     first, last = max(position, start), min(position + len(block), start + len(out))
     if first < last:
         out[first - start : last - start] = block[first - position : last - position]
 
 
 class Cursors:
-    """The segments that are being read.
+    """The open segments, by number.
 
-    As many are open as threads may be at, fewer where they are large: the one that was used last and the one before it
-    at least.
+    At most four more than there are cores are open, fewer if segments are large, and never fewer than the last two.
     """
 
     def __init__(self, segments: Segments, starts: np.ndarray, row_bytes: int) -> None:
@@ -100,14 +99,14 @@ class Cursors:
 
 
 def release_memory() -> None:
-    """Let pyarrow give back what it keeps for later, if it is there."""
+    """Release the unused memory of pyarrow's pool, if pyarrow is imported."""
     if (arrow := sys.modules.get("pyarrow")) is not None:
         arrow.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentStore(Store):
-    """A table in segments."""
+    """A table that is read in segments."""
 
     starts: np.ndarray  # (s + 1,) the first row of each segment, and the number of rows
     cursors: Lazy[Cursors]

@@ -14,7 +14,7 @@ from coterie.formats.errors import FormatError
 
 @dataclass(frozen=True)
 class Spec:
-    """A view as it is asked for."""
+    """The parsed specification of a view."""
 
     name: str | None
     path: Any
@@ -23,7 +23,7 @@ class Spec:
 
 
 def parse_spec(spec: str | PathLike[str]) -> Spec:
-    """Take apart what is written for one view.
+    """Parse the specification of one view.
 
     Examples
     --------
@@ -52,12 +52,12 @@ def parse_spec(spec: str | PathLike[str]) -> Spec:
 
 
 def name_of_key(key: str) -> str:
-    """Return what a table is called after its key."""
+    """Return the name of a table, made from its key."""
     last = key.removesuffix("/X").rpartition("/")[2]
     return key.replace("/", "_") if last.isdecimal() else last
 
 
 def names_of_keys(keys: Sequence[str]) -> list[str]:
-    """Return what the tables of one file are called."""
+    """Return the names of the tables of one file, made from their keys."""
     names = [name_of_key(key) for key in keys]
     return names if len(set(names)) == len(names) else [key.replace("/", "_") for key in keys]

@@ -1,4 +1,4 @@
-"""What every format offers, a table of which any run of rows can be read, and the kinds that several formats share."""
+"""Stores: tables of which any range of rows can be read, with the kinds that several formats share."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from scipy import sparse
 from coterie.formats.checks import check_dtype
 from coterie.formats.errors import FormatError, blaming
 
-# A NumPy array or a SciPy CSR array; SciPy has no types to say so.
+# A NumPy array or a SciPy CSR array; SciPy has no static types for this.
 RowBlock: TypeAlias = Any
 Value = TypeVar("Value")
 
-# Scattered rows are read together where no more than this is between them, in pieces of about this size.
+# Scattered rows are read in one span if no more than GAP_ROWS rows plus GAP_BYTES lie between them; a span has about
+# SPAN_BYTES at most.
 GAP_ROWS, GAP_BYTES = 32, 64 << 10
 SPAN_BYTES = 32 << 20
 
 
 class Lazy(Generic[Value]):
-    """A value that is made when it is first asked for, once for all threads of a process.
+    """A value that is computed on first use, once for all threads of a process.
 
-    Only the recipe is pickled, so that an open file never is.
+    Only the function and its arguments are pickled, never the value, which may be an open file.
 
     Examples
     --------
@@ -57,14 +58,14 @@ class Lazy(Generic[Value]):
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """What every format offers: a table of which any run of rows can be read."""
+    """A table of which any range of rows can be read: the base class of what a format opens."""
 
     where: str  # the file and the key, for messages
     shape: tuple[int, int]
     dtype: np.dtype
     columns: tuple[str, ...] | None = None
     ids: Lazy[np.ndarray] | None = None
-    numbers: range | None = None  # how pandas numbered the rows, where the file says so and has no other ids
+    numbers: range | None = None  # pandas' RangeIndex of the rows, if the file has no other ids
     types: str = ""  # how the values are stored, where that says more than the dtype
     is_sparse: bool = False
 
@@ -73,7 +74,7 @@ class Store:
         raise NotImplementedError
 
     def take(self, rows: np.ndarray) -> RowBlock:
-        """Return rows by number; there is at least one, and the numbers rise."""
+        """Return rows by number; ``rows`` is not empty and strictly ascending."""
         parts = []
         for first, last in self._spans(rows):
             start = int(rows[first])
@@ -81,7 +82,7 @@ class Store:
         return stack_blocks(parts)
 
     def _spans(self, rows: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Yield runs of entries of ``rows`` that are near enough to be read together."""
+        """Yield ranges of entries of ``rows`` that are near enough to be read together."""
         row_bytes = self.dtype.itemsize * self.shape[1]
         near = GAP_ROWS + GAP_BYTES // row_bytes
         longest = near + SPAN_BYTES // row_bytes
@@ -119,13 +120,13 @@ class ArrayStore(Store):
 
 
 def file_version(status: os.stat_result) -> tuple[int, ...]:
-    """Return what differs between a file and one that has taken its place or its contents."""
+    """Return numbers that change when a file is replaced or modified."""
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawStore(Store):
-    """Rows that lie one after the other in a file; they are read and not mapped, so that memory stays free."""
+    """Contiguous rows of a file; they are read and not mapped, so that memory stays free."""
 
     path: Path
     stored: np.dtype  # with the file's byte order
@@ -145,12 +146,12 @@ class RawStore(Store):
 
 @dataclass(frozen=True, kw_only=True)
 class MapStore(Store):
-    """The rows of a memory map that is open already; pages that were read are given back, so that memory stays free.
+    """The rows of a memory map that is open already; pages are released after reading, so that memory stays free.
 
-    The file is not opened again: its path may lead to another one by now, or nowhere.
+    The file is not opened again: its path may by now be that of another file, or of none.
     """
 
-    array: np.ndarray  # (n, d), side by side in the map
+    array: np.ndarray  # (n, d), contiguous in the map
     pages: Any  # the map itself, an mmap.mmap
     end: int  # byte of the file at which the map ends
 
@@ -167,8 +168,8 @@ class MapStore(Store):
         return block
 
     def _refuse_cut(self) -> None:
-        """Refuse a file that was made shorter: to read a map beyond its file's end ends the process."""
-        size = self.pages.size()  # of the map's own file, whatever its path leads to
+        """Refuse a file that was truncated: reading a map beyond the end of its file kills the process."""
+        size = self.pages.size()  # of the mapped file, not of the file that its path names now
         if size < self.end:
             raise FormatError(f"{self.where} was cut to {size} bytes while it was mapped. Map it again.")
 
@@ -217,7 +218,7 @@ class StackStore(Store):
         return stack_blocks(parts).astype(self.dtype, copy=False)
 
     def take(self, rows: np.ndarray) -> RowBlock:
-        """Return rows by number; the numbers rise."""
+        """Return rows by number; ``rows`` is strictly ascending."""
         edges = np.searchsorted(rows, self.starts)  # (s + 1,)
         parts = []
         for i in np.flatnonzero(np.diff(edges)):
@@ -249,14 +250,14 @@ def stack_blocks(parts: Sequence[RowBlock]) -> RowBlock:
 
 
 def falls(pointers: np.ndarray) -> bool:
-    """Whether pointers ever decrease; their differences could be too large for their type."""
+    """Whether pointers ever decrease; they are compared because differences could overflow."""
     return bool((pointers[1:] < pointers[:-1]).any())
 
 
 def build_csr(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], prefix: str = ""
 ) -> sparse.csr_array:
-    """Return a CSR array, after making sure that no index points outside of it; an error calls its parts by a prefix.
+    """Return a CSR array, after a check that no index is out of range; ``prefix`` is put before the names of its parts.
 
     Examples
     --------
@@ -287,9 +288,9 @@ def build_csr(
 
 
 def csr_parts_of(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse matrix that was read whole by rows, after making sure that no index points outside of it."""
+    """Return the CSR arrays of a sparse matrix in memory, after a check that no index is out of range."""
     if hasattr(matrix, "check_format"):
-        if falls(matrix.indptr):  # which SciPy does not ask of a matrix without entries, nor past an overflow
+        if falls(matrix.indptr):  # which SciPy misses without entries, or if differences overflow
             raise ValueError("its pointers (indptr) must never fall")
         matrix.check_format(full_check=True)
     rows = sparse.csr_array(matrix)

@@ -30,7 +30,7 @@ def csr_parts(found: Lazy[tuple[sparse.csr_array, np.ndarray]]) -> tuple[np.ndar
 
 
 def open_store(path: Path, request: Request) -> Store:
-    """Return the table of a file, which is in memory from now on."""
+    """Return the table of a file, which is read into memory."""
     found = Lazy(read_rows, path)
     rows = found()[0]
     shape = check_shape(rows.shape, str(path))

@@ -63,7 +63,7 @@ class FileTable:
 
     @property
     def written(self) -> list[tuple[int, int]]:
-        """The files' sizes, and when they were written: other numbers are other rows."""
+        """The files' sizes and modification times; rows may have changed if these have."""
         found = [path.stat() for path in self.files]
         return [(status.st_size, status.st_mtime_ns) for status in found]
 
@@ -127,7 +127,7 @@ class FileTable:
 
 
 def mapped_table(name: str, array: np.memmap, pages: Any, path: Path) -> FileTable:
-    """Return the table that an open memory map shows."""
+    """Return an open memory map as a table."""
     dtype = check_dtype(array.dtype, str(path))
     shape = (array.shape[0], array.shape[1])
     end = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY + len(pages)

@@ -1,13 +1,13 @@
 """Tables as text: ``.csv``, ``.tsv`` and ``.txt``, plain or gzipped.
 
-Numbers are float64, and an empty field or NA is NaN. Columns are told apart by the comma (``.csv``) or the tab
-(``.tsv``); where a ``.csv`` has none in its first line, by the semicolon or the tab, and in a ``.txt`` by tab, comma,
-semicolon or spaces. A line break ends a row, also between quotes, and an empty line is none.
+Numbers are float64, and an empty field or NA is NaN. Columns are separated by commas (``.csv``) or tabs (``.tsv``); by
+semicolons or tabs if the first line of a ``.csv`` has no comma; and in a ``.txt`` by the first of tab, comma, semicolon
+and space that is in its first line. A line break ends a row, even between quotes, and empty lines are skipped.
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
-that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. A first name that is empty is what pandas
-writes over its index: that column holds the rows' ids. Where the first line is all numbers that may be names, such as
-years, that is said in a warning; ``header`` decides it.
+that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. An empty first name, which pandas writes
+over its index, makes that column the rows' ids. A first line of numbers that may be names, such as years, is read as
+values, with a warning; ``header`` settles it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from coterie.formats.stores import Lazy, Store
 from coterie.formats.unpacking import Content
 
 SEGMENT_BYTES = 4 << 20  # of text that are parsed at a time
-HEAD_BYTES = 16 << 20  # the first two lines are looked for in these
+HEAD_BYTES = 16 << 20  # in which the first two lines are sought
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
@@ -43,7 +43,7 @@ DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
 @dataclass(frozen=True)
 class TextFile:
-    """Where the rows of a text file are, and how its columns are told apart and called."""
+    """The layout of a text file: where its rows are, and the delimiter and the names of its columns."""
 
     path: Path
     content: Lazy[Content]
@@ -93,7 +93,7 @@ def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.nd
 
 
 def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) -> str | None:
-    """Return what is wrong with the first line that is not as it should be; ``names`` are of columns of numbers."""
+    """Return a message about the first line that is wrong; ``names`` are the columns that must hold numbers."""
     width = len(file.names)
     for number, content in enumerate(text.split(b"\n"), start=line):
         if not content.strip(blank_of(file.delimiter)):
@@ -124,12 +124,12 @@ def remedy_for(field: str) -> str:
 
 
 def not_utf8(number: int, content: bytes) -> str:
-    """Return what is wrong with a line in another encoding, most often Latin-1."""
+    """Return a message about a line in another encoding, most often Latin-1."""
     return f"line {number} is not UTF-8 ({content[:60]!r}). Write the file in UTF-8."
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether bytes are text as we read it."""
+    """Whether bytes are valid UTF-8."""
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
@@ -153,7 +153,7 @@ def split_line(line: str, delimiter: str) -> list[str]:
 
 
 def holds_names(fields: list[str], second: list[str], where: object) -> bool:
-    """Whether a first line holds the columns' names; what is below them helps to tell."""
+    """Whether a first line holds the columns' names, judged by the second line too."""
     numbers = [field.strip() for field in fields if is_number(field)]
     text = [field for field in fields if not is_number(field) and field.strip() not in MISSING]
     if not numbers:
@@ -171,7 +171,7 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
             )
         return False
     if not text:
-        return from_zero and fields[0] == ""  # else a row that lacks values
+        return from_zero and fields[0] == ""  # else a row with missing values
     over_numbers = any(is_number(below) for field, below in zip(fields, second, strict=False) if field in text)
     if over_numbers or from_zero or (counts and len(numbers) > 1):
         return True
@@ -201,7 +201,7 @@ def may_be_names(numbers: list[str], second: list[str]) -> bool:
 
 
 def look_at(path: Path, header: bool | None) -> TextFile:
-    """Return where the rows of a file are: one pass that counts lines."""
+    """Return the layout of a file, after one pass that counts its lines."""
     lazy = Lazy(Content, path)
     content = lazy()
     head = content.read(0, HEAD_BYTES)
@@ -209,7 +209,7 @@ def look_at(path: Path, header: bool | None) -> TextFile:
         raise FormatError(f"{path} is text in UTF-16. Write it in UTF-8.")
     if b"\0" in head:
         raise FormatError(f"{path} is not text in UTF-8. Is its extension right?")
-    text = head.removeprefix(BOM).lstrip(b"\r\n")  # lines without anything are no rows, before the names too
+    text = head.removeprefix(BOM).lstrip(b"\r\n")  # empty lines are skipped, also before the names
     if not text:
         raise FormatError(f"{path} holds empty lines alone. Write it again.")
     first, second = [*text.split(b"\n", 2), b""][:2]
@@ -234,7 +234,7 @@ def look_at(path: Path, header: bool | None) -> TextFile:
 
 
 def blank_of(delimiter: str) -> bytes:
-    """Return the bytes of which a line without fields consists."""
+    """Return the bytes that a line without fields may consist of."""
     return b"\r " if delimiter == " " else b"\r"
 
 
@@ -295,7 +295,7 @@ def open_store(path: Path, request: Request) -> Store:
 
 
 def without_numbers(file: TextFile) -> set[str]:
-    """Return the columns that hold something else than numbers in the first lines."""
+    """Return the columns with values other than numbers in the first lines."""
     text = file.content().read(int(file.offsets[0]), int(file.offsets[0]) + HEAD_BYTES)
     lines = text.decode("utf-8", "replace").split("\n")
     whole = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut

@@ -1,7 +1,7 @@
 """Files that hold a tree of arrays: HDF5 (``.h5``), zarr, and AnnData (``.h5ad``) and MuData (``.h5mu``) in either.
 
-A key is the path of an array in the tree. In AnnData, X is meant where no key is given; in MuData a key begins with the
-modality, and may leave out ``mod/`` and ``/X``. Sparse matrices are stored as AnnData stores them.
+A key is the path of an array in the tree. In AnnData, the default is X; in MuData a key begins with the modality, and
+may leave out ``mod/`` and ``/X``. Sparse matrices are stored as AnnData stores them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def node_at(path: Path, key: str) -> Any:
 
 
 def child(group: Any, key: str) -> Any:
-    """Return what a group holds under a name, if it is in the same file and not pickled."""
+    """Return a member of a group; refuse one in another file or one that is pickled."""
     found = group[key]
     if hasattr(found, "file"):  # HDF5, whose links may lead to other files
         if found.file.filename != group.file.filename:
@@ -61,7 +61,7 @@ def child(group: Any, key: str) -> Any:
 
 
 def attribute(node: Any, name: str, default: Any = None) -> Any:
-    """Return what is noted of an array or a group."""
+    """Return an attribute of an array or a group."""
     if hasattr(node, "id"):
         hdf5_text.check_attribute(node, name)
     return node.attrs.get(name, default)
@@ -81,7 +81,7 @@ def sparse_kind(node: Any) -> str | None:
 def walk(node: Any, prefix: str = "", seen: set[Any] | None = None) -> Iterator[tuple[str, Any]]:
     """Yield the arrays and sparse matrices below a group."""
     seen = set() if seen is None else seen
-    if hasattr(node, "id"):  # HDF5, where a group may hold itself, or be in many places
+    if hasattr(node, "id"):  # HDF5, where links may form cycles, or name a group many times
         if node.id in seen:
             return
         seen.add(node.id)
@@ -102,7 +102,7 @@ def array_keys(root: Any) -> tuple[str, ...]:
 
 
 def read_chunks(store: ArrayStore, starts: np.ndarray, segment: int) -> Iterator[np.ndarray]:
-    """Yield the rows of a segment: chunks are unpacked once, and not for every block anew."""
+    """Yield the rows of a segment as one block, so that each of its chunks is unpacked once."""
     yield store.read(int(starts[segment]), int(starts[segment + 1]))
 
 
@@ -121,7 +121,7 @@ def node_store(path: Path, key: str, where: str, transposed: bool = False, **nam
 
 
 def chunked(store: ArrayStore, chunk_rows: int) -> Store:
-    """Return a store that reads whole chunks, as far as they are not too large to keep."""
+    """Return a store that reads and keeps whole chunks, or parts of them if they are too large to keep."""
     most = max(1, 2 * KEEP_BYTES // (store.shape[1] * store.dtype.itemsize))
     least = rows_per_block(store.shape[1], store.dtype)
     step = min(most, chunk_rows * max(1, least // chunk_rows))
@@ -138,7 +138,7 @@ def chunked(store: ArrayStore, chunk_rows: int) -> Store:
 
 
 def check_stored(node: Any, where: str) -> None:
-    """Refuse an array that claims more than the file holds of it, or that is in another file."""
+    """Refuse an array that claims far more bytes than the file stores for it, or whose values are in another file."""
     if getattr(node, "external", None) or getattr(node, "is_virtual", False):
         raise FormatError(f"{where} refers to other files. Copy the values into this one.")
     size = int(np.dtype(node.dtype).itemsize)
@@ -176,14 +176,14 @@ def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> St
 
 
 def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, Any, np.ndarray]:
-    """Return the arrays of a sparse matrix that is stored by rows; values stay in the file."""
+    """Return the arrays of a CSR matrix; values and indices stay in the file."""
     node = node_at(path, key)
     data, indices, indptr = (child(node, name) for name in SPARSE_PARTS)
     return data, indices, indptr[:]
 
 
 def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a sparse matrix that is stored by columns, by rows."""
+    """Return the CSR arrays of a sparse matrix that is stored as CSC."""
     node = node_at(path, key)
     return csr_parts_of(sparse.csc_array(tuple(child(node, name)[:] for name in SPARSE_PARTS), shape=shape))
 
@@ -225,13 +225,13 @@ def anndata_store(path: Path, root: Any, key: str | None, prefix: str = "") -> S
 
 
 def anndata_keys(root: Any, prefix: str) -> tuple[str, ...]:
-    """Return the parts of an AnnData object that have its rows."""
+    """Return the keys of the arrays of an AnnData object that have its rows."""
     found = [key for group in ("layers", "obsm", "raw") for key in subkeys(root, f"{prefix}{group}")]
     return tuple([f"{prefix}X"] * (f"{prefix}X" in root) + found)
 
 
 def subkeys(root: Any, group: str) -> list[str]:
-    """Return the arrays of a group that may not be there."""
+    """Return the keys of the arrays of a group, but not those of variables; empty if there is no such group."""
     if group not in root or is_array(child(root, group)):
         return []
     return [f"{group}/{key}" for key, _ in walk(child(root, group)) if "var" not in key.partition("/")[0]]

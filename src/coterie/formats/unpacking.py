@@ -1,4 +1,4 @@
-"""Compressed content: unpacked once, to a file without a name, after a check of what it claims to hold.
+"""Unpack compressed content once, to a file without a name, after a check of the size that it claims.
 
 Nothing can be read from the middle of a compressed stream. Its content goes to the system's folder for temporary files
 (``TMPDIR``) and is mapped from there; the system takes the space back when the table is no longer used.
@@ -14,12 +14,12 @@ from typing import BinaryIO
 
 from coterie.formats.errors import FormatError
 
-# Content above BOMB_BYTES that is also BOMB_RATIO times larger than its file is refused: real tables compress less,
-# and what claims to would fill the disk.
+# Content above BOMB_BYTES that is also BOMB_RATIO times larger than its file is refused: real tables compress less, and
+# a file that claims more would fill the disk.
 BOMB_BYTES = 1 << 27
 BOMB_RATIO = 250
 COPIED_AT_ONCE = 1 << 20
-SPARSE_ROW_BYTES = 24  # that a row of a sparse matrix takes, be it empty, while columns are turned into rows
+SPARSE_ROW_BYTES = 24  # that even an empty row of a sparse matrix takes while CSC becomes CSR
 
 
 def is_bomb(unpacked: int, packed: int) -> bool:
@@ -43,7 +43,7 @@ def map_file(path: Path) -> mmap.mmap:
 
 
 def unpack(stream: BinaryIO, packed: int, where: object) -> mmap.mmap:
-    """Return all that a stream gives, mapped from a temporary file."""
+    """Return the whole content of a stream, mapped from a temporary file."""
     with tempfile.TemporaryFile(prefix="coterie-") as file:
         size = 0
         while chunk := stream.read(COPIED_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Writing results, in one go or block by block: a file takes its name only when all of it is written."""
+"""Write results, at once or block by block; a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def write_table(path: str | PathLike[str], columns: Mapping[str, Any], ids: Any 
 def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
     """Open a file for results that come block by block.
 
-    The blocks go to a temporary file beside the target, which takes the target's name at the end; when anything is
-    raised before that, it is removed, and what was there before stays. An ``.npz`` is kept in memory until then.
+    The blocks go to a temporary file beside the target, which takes the target's name at the end; after an exception it
+    is removed, and an older file stays as it was. The blocks of an ``.npz`` are kept in memory until the end.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def open_writer(path: str | PathLike[str]) -> Iterator[TableWriter]:
 
 
 class TableWriter:
-    """Takes blocks of columns; made by `open_writer`."""
+    """A writer of blocks of columns; made by `open_writer`."""
 
     def __init__(self, path: Path, format_writer: Any) -> None:
         self._path = path
@@ -129,13 +129,13 @@ class TableWriter:
         self._types = types
 
     def finish(self) -> None:
-        """Write what belongs at the end."""
+        """Write the end of the file."""
         if self._types is None:
             raise FormatError(f"{self._path} was given no rows. Write at least one block.")
         self._format.finish()
 
     def give_up(self) -> None:
-        """Let go of a file that will be removed: pyarrow would write to it after it is closed."""
+        """End the writing of a file that will be removed: pyarrow would write to it after it is closed."""
         with suppress(Exception):
             self._format.finish()
 
@@ -157,7 +157,7 @@ def flat(block: NamedColumns) -> NamedColumns:
 
 
 class ArrowWriter:
-    """Parquet, Arrow and text, all by pyarrow; the first block says what the columns are."""
+    """Parquet, Arrow and text, all by pyarrow; the first block sets the schema."""
 
     def __init__(self, file: BinaryIO, open_arrow: Callable[[BinaryIO, Any], Any]) -> None:
         self._file, self._open = file, open_arrow
@@ -181,8 +181,8 @@ class ArrowWriter:
 
 
 def as_arrow(values: np.ndarray, arrow: Any) -> Any:
-    """Return a column as Arrow has it."""
-    if values.dtype.kind in "iuf":  # as it lies in memory: arrow.array would copy it, and import pandas first
+    """Return a column as an Arrow array."""
+    if values.dtype.kind in "iuf":  # not copied: arrow.array would, and import pandas first
         values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
         kind = arrow.from_numpy_dtype(values.dtype)
         return arrow.Array.from_buffers(kind, len(values), [None, arrow.py_buffer(values)])
@@ -203,11 +203,11 @@ def arrow_writer(file: BinaryIO, path: Path) -> ArrowWriter:
 
 
 class TextWriter(ArrowWriter):
-    """Text with a first line of names, gzipped where the name says so."""
+    """Text with a first line of names, gzipped if the file's name ends in .gz."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         suffix = suffix_of(path)
-        # Without the time in it, the same table gives the same file.
+        # mtime=0: without the time in it, the same table gives the same file.
         is_packed = suffix.endswith(".gz")
         self._packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") if is_packed else None
         self._delimiter = "\t" if suffix.startswith(".tsv") else ","
@@ -221,14 +221,14 @@ class TextWriter(ArrowWriter):
         return csv.CSVWriter(sink, schema, write_options=options)
 
     def finish(self) -> None:
-        """Write what is still held back."""
+        """Close the writer and the compressed stream, not the file."""
         super().finish()
         if self._packed is not None:
             self._packed.close()
 
 
 class JsonWriter:
-    """Objects, one a row: a list of them, or one a line."""
+    """One JSON object per row: in a list, or one per line."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
@@ -251,12 +251,12 @@ class JsonWriter:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: no NaN, no infinity."""
+    """Return a value for JSON: None in place of NaN and infinity, which it does not have."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 class NpyWriter:
-    """One array; the header, which says how many rows there are, is written again at the end."""
+    """One array; the header, which holds the number of rows, is written again at the end."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
@@ -286,7 +286,7 @@ class NpyWriter:
         self._file.write(buffer.getvalue())
 
     def finish(self) -> None:
-        """Write how many rows there are."""
+        """Write the header again, with the number of rows."""
         self._write_header(self._rows)
 
 

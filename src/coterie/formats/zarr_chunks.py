@@ -1,8 +1,8 @@
 """Checks of the chunks of a zarr array, before its libraries unpack them.
 
-Blosc believes the sizes at the beginning of what it unpacks, and reads on past the end of a chunk that was cut off.
-Text of any length is packed as a count, and then as many texts, each behind its length in four bytes; room for the
-count is made before it is seen that the texts are not there.
+Blosc trusts the sizes in the header of a chunk, and reads past the end of a truncated one. Variable-length text is
+stored as a count and that many texts, each after its length in four bytes; memory for all of them is allocated before
+the library finds that some are missing.
 
 Why this is not left to a child process that tries the file first: see `coterie.formats.isolated`.
 """
@@ -17,14 +17,14 @@ from typing import Any
 from coterie.formats.errors import package
 from coterie.formats.unpacking import is_bomb
 
-BLOSC, CHECKSUM, VLEN = "blosc", "crc32c", "vlen-"  # names of codecs; those for values of any length begin so
+BLOSC, CHECKSUM, VLEN = "blosc", "crc32c", "vlen-"  # names of codecs; those of variable-length values begin with VLEN
 BLOSC_HEAD = struct.Struct("<4B3I")  # versions, flags, width of a value; bytes unpacked, of a block, and packed
 METADATA_FILES = (".zarray", ".zattrs", "zarr.json")  # of files that are no chunks
 WORD = 4  # bytes
 
 
 def check_chunks(array: Any, path: Path) -> None:
-    """Raise a ValueError where a chunk of an array, in a folder, is not what it says."""
+    """Raise a ValueError where a chunk of an array, in a folder, does not have the size that it states."""
     steps = list(steps_of(array.metadata.to_dict()))
     is_text = bool(steps) and steps[-1].startswith(VLEN)
     if not is_text and BLOSC not in steps:
@@ -37,7 +37,7 @@ def check_chunks(array: Any, path: Path) -> None:
 
 
 def steps_of(metadata: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of what unpacks a chunk, in that order, up to what makes values of any length."""
+    """Yield the names of the codecs that decode a chunk, in order, up to the one of variable-length values."""
     codecs = metadata.get("codecs")
     if codecs is None:  # version 2
         codecs = [*(metadata["filters"] or ()), *([metadata["compressor"]] if metadata["compressor"] else ())]
@@ -49,7 +49,7 @@ def steps_of(metadata: dict[str, Any]) -> Iterator[str]:
 
 
 def check_blosc(file: Path, steps: list[str]) -> None:
-    """Raise a ValueError where what Blosc packed is of another size than it says."""
+    """Raise a ValueError where a chunk that Blosc packed does not have the size in its header, or claims too much."""
     size = file.stat().st_size
     if steps[0] == CHECKSUM:  # at the end
         size, steps = size - WORD, steps[1:]
@@ -75,7 +75,7 @@ def check_text_count(file: Path, steps: list[str]) -> None:
 
 
 def undo_step(content: bytes, name: str) -> bytes:
-    """Undo one step; what is packed says itself how."""
+    """Return content decoded by one codec, whose parameters are in the content."""
     if name == CHECKSUM:
         return content[:-WORD]
     return bytes(package("numcodecs", "Reading zarr").get_codec({"id": name}).decode(content))

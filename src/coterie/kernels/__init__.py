@@ -6,16 +6,16 @@ import math
 from types import ModuleType
 from typing import Any
 
-# Columns that compiled loops add at once. Of the last ones of a table only half as many, where that is enough.
+# Table columns that compiled loops add at once; half as many for a remainder that FEW_LANES columns hold.
 LANES = 32
 FEW_LANES = LANES // 2
 
-# A row is alone at a landmark where all others together have no more than this share of the weight.
+# A row is alone at a landmark if all other rows together have at most this share of the landmark's weight.
 ALONE = 1e-9
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether an array is torch's; torch itself is not imported to find out."""
+    """Return whether an array is a torch tensor, without importing torch."""
     return type(array).__module__.split(".")[0] == "torch"
 
 
@@ -38,7 +38,7 @@ def kernels_of(array: Any) -> ModuleType:
 
 
 def triangle_side(size: int) -> int:
-    """Return the number of rows of a triangle, given how many numbers it holds.
+    """Return the number of rows of a lower triangle, given its number of entries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compiling with a cache of machine code where one can be kept, and without where not."""
+"""Compiling with numba, with a cache of machine code on disk where one can be written."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _said = False
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Return numba's decorator for functions that run without the interpreter's lock.
+    """Return numba's decorator for functions that run without the GIL.
 
-    What it compiles is kept beside the package, in the user's cache folder, or in NUMBA_CACHE_DIR. In a hardened
-    container none of these can be written, and functions are compiled again by every process.
+    Machine code is cached beside the package, in the user's cache folder, or in NUMBA_CACHE_DIR. Where none of these
+    can be written, as in a hardened container, every process compiles the functions again.
     """
 
     def decorate(function: Any) -> Any:
@@ -37,9 +37,9 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 def forgive_cache(function: Any) -> None:
-    """Let a compiled function do without its cache if that cannot be written or read after all: a full or failing disk.
+    """Let a compiled function work without its cache if a full or failing disk prevents writing or reading it.
 
-    numba looks at the folder when a function is defined, and at the files only when it is first called.
+    numba checks the folder when a function is defined, but opens the files only at the first call.
     """
     cache = function._cache
     load, save = cache.load_overload, cache.save_overload
@@ -47,9 +47,9 @@ def forgive_cache(function: Any) -> None:
     def load_or_compile(*arguments: Any) -> Any:
         try:
             return load(*arguments)
-        except Exception as error:  # whatever unpickling damaged bytes leads to
+        except Exception as error:  # unpickling damaged bytes may raise anything
             with suppress(OSError):
-                cache.flush()  # so that it is written anew
+                cache.flush()  # so that it is written again
             say_once(f"could not be read from {cache.cache_path} ({type(error).__name__})")
             return None
 
@@ -63,7 +63,7 @@ def forgive_cache(function: Any) -> None:
 
 
 def say_once(what: str) -> None:
-    """Warn that functions have to be compiled, in the first case of a process."""
+    """Warn, once per process, that functions must be compiled again."""
     global _said
     if not _said:
         _said = True

@@ -1,8 +1,8 @@
-"""LAPACK's search for some eigenpairs, called without the interpreter's lock.
+"""The largest eigenpairs of a symmetric matrix by LAPACK, called without the GIL.
 
-SciPy's functions hold the lock while LAPACK runs, so eigenproblems of several graphs would be solved one after the
-other however many threads there are, and checking their arguments takes longer than a small problem does. A call
-through ctypes releases the lock.
+SciPy's functions hold the GIL while LAPACK runs, so the eigenproblems of several graphs would be solved one after the
+other on any number of threads. Checking their arguments also takes longer than solving a small problem. A call through
+ctypes releases the GIL.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 PREFIXES = {"f": "s", "d": "d"}  # of a routine's name, by precision
-BLOCK = 64  # columns that are reduced at once: the room that LAPACK asks for is no more
+BLOCK = 64  # columns that are reduced at once: LAPACK asks for a workspace of at most BLOCK * n numbers
 
-# Vectors of eigenvalues that are this far apart are found one by one, and are orthogonal; the matrix is of the order
-# of 1. LAPACK, which makes them orthogonal, takes several times as long.
+# Eigenvectors of eigenvalues at least this far apart (in a matrix of order 1) are computed one by one, and come out
+# orthogonal. Those of closer ones are left to LAPACK, which orthogonalises them and takes several times as long.
 APART = 1e-4
 
 
 def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, ascending, and their vectors; fewer where LAPACK fails.
 
-    The matrix must be finite. It is reduced to a tridiagonal one, as by LAPACK's own driver for some eigenpairs. But
-    that spends as long again on bisection, and its vectors of close eigenvalues are hardly orthogonal in float32.
+    The matrix must be finite. It is reduced to tridiagonal form, as in LAPACK's own driver for a subset of eigenpairs.
+    But that driver takes as long again for bisection, and in float32 its eigenvectors of close eigenvalues are hardly
+    orthogonal.
     """
     n, kind = len(matrix), matrix.dtype.char
     reflectors = np.array(matrix, order="C")  # LAPACK overwrites it; a symmetric matrix is its own transpose
@@ -39,9 +40,9 @@ def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarr
 
 
 def singular_vectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return U, s and V^T of a matrix; by LAPACK's slower method where the faster one does not converge.
+    """Return the singular value decomposition U, s, V^T; by gesvd where the faster gesdd does not converge.
 
-    It may not, in float32, where many singular values are nearly equal.
+    In float32, gesdd may not converge where many singular values are nearly equal.
     """
     from scipy.linalg import LinAlgError, svd
 
@@ -54,7 +55,7 @@ def singular_vectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric tridiagonal matrix, ascending, and their vectors, in float64.
 
-    There are none for a matrix of zeros, and where LAPACK fails.
+    No eigenpairs are returned for a matrix of zeros, or where LAPACK fails.
     """
     diagonal, beside = diagonal.astype(np.float64), beside.astype(np.float64)
     bound = largest_size(diagonal, beside)
@@ -68,7 +69,7 @@ def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray, count: int)
 
 
 def tridiagonal_values(diagonal: np.ndarray, beside: np.ndarray, count: int) -> np.ndarray:
-    """Return the largest eigenvalues of a symmetric tridiagonal matrix of float64 of the order of 1, ascending."""
+    """Return the largest eigenvalues, ascending, of a symmetric tridiagonal float64 matrix of order 1."""
     from coterie.kernels._numba_spectra import largest_values  # numba takes a while to import
 
     values, bound = np.empty(count), largest_size(diagonal, beside)
@@ -77,15 +78,15 @@ def tridiagonal_values(diagonal: np.ndarray, beside: np.ndarray, count: int) -> 
 
 
 def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the vectors of some eigenvalues of a symmetric tridiagonal matrix of float64; none where LAPACK fails.
+    """Return the eigenvectors of given eigenvalues of a symmetric tridiagonal matrix; none where LAPACK fails.
 
-    The matrix is of the order of 1, and the eigenvalues ascend.
+    The matrix is float64 with entries of order 1, and the eigenvalues ascend.
     """
     from coterie.kernels._numba_spectra import write_vectors
 
     vectors = np.empty((len(values), len(diagonal)))
     write_vectors(diagonal, beside, values, vectors)
-    starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > APART)  # of runs of values that are near to each other
+    starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > APART)  # of clusters of close eigenvalues
     for start, stop in zip(starts, [*starts[1:], len(values)], strict=True):
         if stop - start > 1:
             near = orthogonal_vectors(diagonal, beside, values[start:stop])
@@ -96,7 +97,7 @@ def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.nda
 
 
 def orthogonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the same as rows, by LAPACK: those of values that are near to each other are orthogonal, too."""
+    """Return the eigenvectors as rows, by LAPACK: those of close eigenvalues are orthogonal, too."""
     n, count = len(diagonal), len(values)
     vectors, failures = np.empty((count, n)), np.empty(count, np.intc)
     one_block, ends = np.ones(n, np.intc), np.full(n, n, np.intc)
@@ -107,14 +108,14 @@ def orthogonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndar
 
 
 def largest_size(diagonal: np.ndarray, beside: np.ndarray) -> float:
-    """Return a bound of the eigenvalues' sizes."""
+    """Return an upper bound of the eigenvalues' absolute values."""
     return float(np.abs(diagonal).max() + 2 * np.abs(beside).max(initial=0))
 
 
 def run(kind: str, name: str, *arguments: Any) -> int:
-    """Call a routine, its arguments passed by reference, and return what it says of its end: 0 where all went well."""
+    """Call a LAPACK routine, its arguments passed by reference, and return its ``info``: 0 on success."""
     info = ctypes.c_int(0)
-    held = [as_reference(argument) for argument in (*arguments, info)]  # alive until the routine is done
+    held = [as_reference(argument) for argument in (*arguments, info)]  # alive until the routine returns
     routine(PREFIXES[kind] + name, len(held))(*map(address, held))
     return info.value
 
@@ -129,12 +130,12 @@ def routine(name: str, n_arguments: int) -> Any:
 
 
 def as_reference(argument: Any) -> Any:
-    """Return an argument as something that has an address."""
+    """Return an argument as an object with an address."""
     return ctypes.c_int(argument) if isinstance(argument, int) else argument
 
 
 def address(argument: Any) -> Any:
-    """Return what a routine takes for an argument: a pointer."""
+    """Return an argument's address, which is what a routine takes."""
     if isinstance(argument, np.ndarray):
         return argument.__array_interface__["data"][0]  # several times as fast as ``argument.ctypes.data``
     return argument if isinstance(argument, bytes) else ctypes.addressof(argument)

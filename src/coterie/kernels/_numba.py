@@ -1,10 +1,10 @@
-"""The CPU's work besides products, in numba. :mod:`coterie.kernels.cpu` allocates the arrays that these write to.
+"""The CPU's kernels except products, in numba. :mod:`coterie.kernels.cpu` allocates the arrays that these write to.
 
-Every function works on one block of rows, in one thread, without the interpreter's lock; several blocks run at once.
-A row's result depends on that row alone, never on the others of its block: that is what makes prediction exact and
-answers independent of the number of threads.
+Every function works on one block of rows, in one thread, without the GIL; several blocks are processed in parallel.
+A row's result depends on that row alone, never on the other rows of its block. This makes prediction exact, and results
+independent of the number of threads.
 
-Neighbours of all graphs stand side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
+Neighbours of all graphs are stored side by side: graph g owns the columns ``bounds[g]:bounds[g + 1]`` of a block's
 ``indices`` and ``weights``. A row that lacks a graph's view has weight zero there.
 """
 
@@ -53,9 +53,9 @@ def finish_distances(products, row_norms, landmark_norms):
     """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero.
 
     Computed as (|x|^2 - x.m) + (|m|^2 - x.m): where x is near m both differences are exact, so their small sum is not
-    swamped by rounding. For the same reason nothing is reordered for speed here.
+    lost to rounding. For the same reason, fastmath is off.
     """
-    zero = products.dtype.type(0)  # a plain 0 would make float64 of everything
+    zero = products.dtype.type(0)  # a Python 0 would promote everything to float64
     for i in range(products.shape[0]):
         for j in range(products.shape[1]):
             product = products[i, j]
@@ -90,9 +90,9 @@ def impute_distances(distances, likeness, total):
             total[i, j] = seen + max(expected + slope * (evidence / certainty), zero) if known else np.inf
 
 
-SQUARE = 32
-BISECTIONS = 60
-TINY = 1e-30
+SQUARE = 32  # rows and columns of a tile that fits the cache
+BISECTIONS = 60  # at most: no bound separates ties
+TINY = 1e-30  # where doubling starts if the guess is 0
 
 
 @compiled(fastmath=FASTMATH)
@@ -106,9 +106,9 @@ def count_within(values, bound):
 
 @compiled(fastmath=FASTMATH)
 def bound_of_smallest(values, q, guess):
-    """Return a number that at least q values do not exceed, and not many more: counting is faster than sorting.
+    """Return a bound that at least q values, and not many more, do not exceed: counting is faster than sorting.
 
-    Values are not negative. The search begins at ``guess``, goes up in twos and then halves what is left.
+    Values are not negative. The search starts at ``guess``, doubles it while it is too small, and then bisects.
     """
     number = values.dtype.type
     low, high, middle = number(0), number(np.inf), guess
@@ -118,13 +118,13 @@ def bound_of_smallest(values, q, guess):
             low = middle
         else:
             high = middle
-            if count <= q + (q + 2 if q < 24 else q // 4):  # what is too much must be sorted, at q steps each
+            if count <= q + (q + 2 if q < 24 else q // 4):  # each surplus value costs about q steps of ranking
                 break
         middle = low + (high - low) * number(0.5) if np.isfinite(high) else max(low, number(TINY)) * number(2)
     return high
 
 
-FOLDS = 8
+FOLDS = 8  # values in a group
 # Folding pays where most groups hold none of the nearest landmarks.
 GROUPS_PER_NEIGHBOUR = 3
 
@@ -133,7 +133,7 @@ GROUPS_PER_NEIGHBOUR = 3
 def fold(values, n_groups, least):
     """Write the least value of every group to ``least``, followed by the values that are in no group.
 
-    Members of a group lie ``n_groups`` apart, so that several groups are compared by one instruction.
+    Members of a group lie ``n_groups`` apart, so that one instruction compares several groups.
     """
     for group in range(n_groups):
         smallest = values[group]
@@ -145,9 +145,9 @@ def fold(values, n_groups, least):
         least[j - (FOLDS - 1) * n_groups] = values[j]
 
 
-# Ranking takes quadratic time: of more candidates than this, the q nearest are selected first.
+# Ranking takes quadratic time: with more candidates than this, the q nearest are selected first.
 MOST_CANDIDATES = 8 * LANES
-# The first bits of a word that are written without a branch, whether they are set or not.
+# This many set bits of a word are written without a branch, whether the word has as many or not.
 USUAL_BITS = 4
 
 
@@ -155,12 +155,12 @@ USUAL_BITS = 4
 def smallest(distances, scales, indices, values):
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
-    ``distances`` (V x b x p) are added up over the views. Scales stand side by side, and the neighbours of each are
-    sorted by landmark, so that sums over them run through memory in order. Among equal distances the first landmark
-    wins. NaN distances sort last.
+    ``distances`` (V x b x p) are summed over the views. The columns of the scales lie side by side; within each scale
+    neighbours are sorted by landmark, so that sums over them read memory in order. Among equal distances the first
+    landmark wins. NaN distances sort last.
 
-    Mispredicted branches would take most of the time. So a bound is found by counting, on the least distances of
-    groups; the candidates within it are found by comparing 64 at once, and ranked by counting again.
+    Mispredicted branches would take most of the time. So an upper bound is found by counting, on the minima of groups;
+    the candidates within it are found by comparing 64 values at once, and are ranked by counting again.
     """
     n_views, n, p = distances.shape
     q = scales.max()
@@ -171,7 +171,7 @@ def smallest(distances, scales, indices, values):
     ranks = np.empty(p, dtype=np.int32)
     chosen = np.empty(p + 1, dtype=np.int32)
     total = np.empty(p if n_views > 1 else 0, dtype=distances.dtype)
-    bound = distances[0, 0, 0]  # the guess is the row before: a wrong one costs time and changes no result
+    bound = distances[0, 0, 0]  # the previous row's bound is the guess: a bad one costs time and changes no result
     for i in range(n):
         row = distances[0, i]
         if n_views > 1:
@@ -182,7 +182,7 @@ def smallest(distances, scales, indices, values):
         n_near = find_within(row, bound, near)
         if n_near > MOST_CANDIDATES:
             n_near = first_candidates(row, near, n_near, q)
-        if n_near < q:  # too few distances are numbers; the stage that made them raises an error later
+        if n_near < q:  # too many distances are NaN; the stage that computed them raises an error later
             near[:q] = np.arange(q)
             n_near = q
         rank_candidates(row, near, n_near, able, ranks)
@@ -210,13 +210,13 @@ def add_views(distances, i, total):
 
 @compiled()
 def find_within(row, bound, near):
-    """Write the numbers of the values within ``bound`` to ``near``, ascending, and return how many there are."""
+    """Write the indices of the values up to ``bound`` to ``near``, ascending, and return their count."""
     p = row.shape[0]
     whole = p // WORD_BITS * WORD_BITS if p >= WORD_BITS else 0
     found = 0
     for start in range(0, whole, WORD_BITS):
         found = write_bits(within(row, start, bound), start, near, found)
-    if 0 < whole < p:  # the last 64 values, without those that were compared before
+    if 0 < whole < p:  # the last 64 values, less those that were compared before
         rest = within(row, p - WORD_BITS, bound) >> np.uint64(WORD_BITS - (p - whole))
         return write_bits(rest, whole, near, found)
     for j in range(whole, p):
@@ -227,9 +227,9 @@ def find_within(row, bound, near):
 
 @compiled()
 def write_bits(word, start, near, found):
-    """Write the numbers of a word's set bits, counted from ``start``, to ``near[found:]``; return the new count."""
+    """Write the positions of a word's set bits, counted from ``start``, to ``near[found:]``; return the new count."""
     left, at = word, found
-    for _ in range(USUAL_BITS):  # without a branch: what is not set is overwritten
+    for _ in range(USUAL_BITS):  # without a branch: entries beyond the last set bit are overwritten later
         near[at] = start + np.int64(first_bit(left))
         left &= left - np.uint64(1)
         at += 1
@@ -242,11 +242,11 @@ def write_bits(word, start, near, found):
 
 @compiled(fastmath=FASTMATH)
 def rank_candidates(row, near, n_near, able, ranks):
-    """Write the candidates' distances to ``able``, and how many come before each of them to ``ranks``.
+    """Write the candidates' distances to ``able``, and their ranks by distance to ``ranks``.
 
-    A candidate comes before another if it is nearer, or as near and stands before it.
+    Among equal distances the first candidate ranks first.
     """
-    filled = -(-n_near // LANES) * LANES  # no remainder loop
+    filled = -(-n_near // LANES) * LANES  # padded, so that the loop over t has no remainder
     for c in range(n_near):
         able[c] = row[near[c]]
     for c in range(n_near, filled):
@@ -298,8 +298,8 @@ def sort_neighbours(indices, weights):
 def gaussian_exponents(squares, bounds, bandwidths):
     """Turn squared distances d^2 into -d^2 / 2 sigma^2 of the paper's Eq. (1), in place.
 
-    ``bandwidths`` are the graphs' sigmas; 0 stands for the row's own: the mean distance to its neighbours. The nearest
-    distance is subtracted from all: weights that sum to one do not change by it, and a row far from every landmark
+    ``bandwidths`` are the graphs' sigmas; 0 means the row's own sigma, the mean distance to its neighbours. The nearest
+    squared distance is subtracted from all: normalised weights do not change by it, and a row far from every landmark
     does not lose all its weight to underflow. A neighbour at infinite distance gets no weight.
     """
     for i in range(squares.shape[0]):
@@ -321,7 +321,7 @@ def gaussian_exponents(squares, bounds, bandwidths):
 
 @compiled()
 def unit_sums(weights, bounds):
-    """Make every row's weights sum to one in each graph, in place; a row of zeros, which lacks the view, stays."""
+    """Make every row's weights sum to one in each graph, in place; rows that lack the view keep their zeros."""
     for i in range(weights.shape[0]):
         for g in range(bounds.shape[0] - 1):
             total = 0.0
@@ -336,11 +336,11 @@ def unit_sums(weights, bounds):
 def gram(indices, weights, n_landmarks, total):
     """Add sum_i z_i z_i^T of one graph, its neighbours sorted, to ``total``: the lower triangle, row by row.
 
-    A row's weights of zero, which many are once it has been guided, are left out beforehand. Two rows of the triangle
-    are added to at once: a neighbour is then read once for both. It ends, and returns False, before the first row with
-    a neighbour that is not one of ``n_landmarks``.
+    Zero weights, of which guided rows have many, are skipped. Two rows of the triangle are updated at once, so that a
+    neighbour is read once for both. Stops and returns False before the first row with a neighbour that is not one of
+    ``n_landmarks``.
     """
-    # Unsigned: negative numbers, which count from the end, need not be looked for.
+    # Unsigned, so that numba does not check for negative indices, which count from the end.
     numbers, own = np.empty(indices.shape[1], dtype=np.uint32), np.empty(indices.shape[1])
     for i in range(indices.shape[0]):
         count = 0
@@ -366,14 +366,14 @@ def gram(indices, weights, n_landmarks, total):
 
 @compiled()
 def triangle_row(triangle, number):
-    """Return a row of a lower triangle, and what comes after it."""
+    """Return a lower triangle from the start of a row on."""
     number = np.int64(number)
     return triangle[number * (number + 1) // 2 :]
 
 
 @compiled()
 def fill_symmetric(triangle, whole):
-    """Write a lower triangle to both halves of a matrix, in squares for the cache."""
+    """Write a lower triangle to both halves of a symmetric matrix, tile by tile for the cache."""
     for top in range(0, len(whole), SQUARE):
         for left in range(0, top + 1, SQUARE):
             for i in range(top, min(top + SQUARE, len(whole))):
@@ -384,7 +384,7 @@ def fill_symmetric(triangle, whole):
 
 @compiled()
 def fill_triangle(whole, triangle):
-    """Write a symmetric matrix's lower triangle, row by row."""
+    """Write a symmetric matrix's lower triangle to ``triangle``, row by row."""
     for i in range(len(whole)):
         start = i * (i + 1) // 2
         triangle[start : start + i + 1] = whole[i, : i + 1]
@@ -403,7 +403,7 @@ def select_landmarks(triangle, own, found):
 def project(indices, weights, bounds, bases, unit, stacked):
     """Write [e^1_i .. e^G_i] to ``stacked`` (block x G r): e^g_i = sum_j z^g_ij W^g[j], of length one if ``unit``.
 
-    Columns of ``bases`` (graphs x p x width) from r on are zeros: several columns are added at once.
+    ``bases`` (graphs x p x width) have columns of zeros from r on, because several columns are added at once.
     """
     n_graphs, _, width = bases.shape
     r = stacked.shape[1] // n_graphs
@@ -465,8 +465,8 @@ def embed(indices, weights, bounds, merged, embedding):
 def guide(indices, weights, bounds, embedding, anchors, guided):
     """Write Z <- A* (Hadamard) Z, rows of each graph summing to one again, to ``guided`` (Algorithm 1, step 5).
 
-    A*_ij = u*_i . anchor_j is clamped at zero. A row that would lose all its weight keeps what it had. Columns of
-    ``anchors`` (p x width) from k on are zeros, so that no loop has a remainder.
+    A*_ij = u*_i . anchor_j is clamped at zero. A row that would lose all its weight keeps its old weights.
+    ``anchors`` (p x width) have columns of zeros from k on, so that no loop has a remainder.
     """
     width = anchors.shape[1]
     own = np.zeros(width, dtype=embedding.dtype)

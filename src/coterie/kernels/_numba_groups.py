@@ -1,4 +1,4 @@
-"""The CPU's work on groups of rows, in numba: nearest centroids, sums, and the labels that neighbours have.
+"""The CPU's kernels for groups of rows, in numba: nearest centroids, label votes of neighbours, and sums.
 
 As in :mod:`coterie.kernels._numba`, every function works on one block of rows, in one thread.
 """
@@ -11,14 +11,14 @@ from coterie.kernels import ALONE
 from coterie.kernels._compiling import FASTMATH, compiled
 from coterie.kernels._vectors import add_rows, add_square_gaps
 
-ROUNDING = 1e-5  # of products of float32, as a share of squared lengths
+ROUNDING = 1e-5  # error of float32 products, as a share of squared lengths
 
 
 @compiled(fastmath=FASTMATH)
 def assign(embedding, columns, k, labels, nearest, second):
     """Write each row's nearest centroid to ``labels``, and the squared distances to the two nearest ones.
 
-    ``columns`` are the k centroids as columns, padded with columns of zeros as the tables of ``_numba.project`` are.
+    ``columns`` are the k centroids as columns, padded with columns of zeros like ``bases`` in ``_numba.project``.
     """
     width = columns.shape[1]
     squares = np.empty(width, dtype=columns.dtype)
@@ -41,8 +41,8 @@ def assign(embedding, columns, k, labels, nearest, second):
 def assign_from(products, rows, centroids, norms, labels, nearest, second):
     """Do what :func:`assign` does, given the rows' products with the centroids, and the centroids' squared lengths.
 
-    Products tell which centroids may be the two nearest ones; the distances to those are then summed up one by one. So
-    a row's result does not depend on how its products were rounded.
+    Products only select the centroids that may be the two nearest ones; the distances to these are then computed
+    directly. So a row's result does not depend on the rounding of its products, which are overwritten.
     """
     longest = norms.max()
     for i in range(rows.shape[0]):
@@ -74,12 +74,13 @@ def assign_from(products, rows, centroids, norms, labels, nearest, second):
 
 @compiled()
 def nearest_start(products, norms, numbers, least, after):
-    """Return which of some rows leaves the least sum of squared distances if k-means starts from it, too.
+    """Return the best trial of a greedy k-means++ step: the one that leaves the least sum of squared distances.
 
-    ``products`` (n x trials) are those of all rows with the rows ``numbers``, ``norms`` are squared lengths, and
-    ``least`` the squared distances to the nearest start so far; those with the chosen row are written to ``after``.
+    ``products`` (n x trials) are those of all rows with the trial rows ``numbers``, ``norms`` the rows' squared
+    lengths, and ``least`` the squared distances to the nearest start so far. These distances with the best trial as one
+    more start are written to ``after``.
     """
-    zero, two = products.dtype.type(0), products.dtype.type(2)  # plain numbers would make float64 of everything
+    zero, two = products.dtype.type(0), products.dtype.type(2)  # Python numbers would promote everything to float64
     totals = np.zeros(len(numbers))
     for i in range(products.shape[0]):
         for t in range(products.shape[1]):
@@ -92,7 +93,7 @@ def nearest_start(products, norms, numbers, least, after):
 
 @compiled()
 def add_votes(indices, weights, first, last, labels, votes):
-    """Add every row's weights, in columns ``first`` to ``last``, to its landmarks' ``votes`` (p x labels)."""
+    """Add every row's weights, in columns ``first`` to ``last``, to its landmarks' ``votes`` for its label (p x k)."""
     for i in range(indices.shape[0]):
         for s in range(first, last):
             votes[indices[i, s], labels[i]] += weights[i, s]
@@ -100,10 +101,10 @@ def add_votes(indices, weights, first, last, labels, votes):
 
 @compiled(fastmath=FASTMATH)
 def other_votes(indices, weights, first, last, labels, at_landmarks, totals, votes):
-    """Add the shares of labels among the other rows at every row's landmarks, by weight, to its ``votes`` (b x k).
+    """Add to every row's ``votes`` (b x k) the shares of labels among the *other* rows at its landmarks, weighted.
 
-    The row's landmarks are those of columns ``first`` to ``last``. ``at_landmarks`` is padded with columns of zeros as
-    the tables of ``_numba.project`` are.
+    The row's landmarks are those of columns ``first`` to ``last``. ``at_landmarks`` is padded with columns of zeros
+    like ``bases`` in ``_numba.project``.
     """
     width = at_landmarks.shape[1]
     shares, row = np.empty(indices.shape[1]), np.empty(width)
@@ -141,7 +142,7 @@ def distance_to_group(rows, labels, means, distances):
         distances[i] = total
 
 
-# A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Nothing here may be reordered.
+# A float as two integers: units of 2^-24, and the remainder in units of 2^-76. Fastmath must stay off here.
 UNIT = 2.0**24
 REST_BITS = 52
 REST = 2.0**REST_BITS
@@ -150,7 +151,7 @@ REST_MASK = 2**REST_BITS - 1
 
 @compiled()
 def add_floats(values, units, rest):
-    """Add floats to exact sums."""
+    """Add an array of floats to exact sums."""
     for i in range(values.shape[0]):
         scaled = values[i] * UNIT
         whole = np.floor(scaled)
@@ -161,7 +162,7 @@ def add_floats(values, units, rest):
 
 @compiled()
 def add_sums(more_units, more_rest, units, rest):
-    """Add exact sums to others."""
+    """Add exact sums to other exact sums, in place."""
     for i in range(units.shape[0]):
         more = rest[i] + more_rest[i]
         units[i] += more_units[i] + (more >> REST_BITS)

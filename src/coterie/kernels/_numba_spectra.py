@@ -1,7 +1,8 @@
-"""The CPU's work on small symmetric matrices, in numba: some eigenvalues, and Lanczos' method.
+"""The CPU's kernels for small symmetric matrices, in numba: the largest eigenvalues, and Lanczos' method.
 
-Those of graphs are lower triangles, row by row: half as much to read, which is what a product with a vector waits for.
-Where few landmarks share rows, only the numbers other than zero are read: see :class:`coterie.kernels.cpu.Lower`.
+A graph's matrix is stored as its lower triangle, row by row: half as much to read, and reading limits the speed of a
+product with a vector. Where few landmarks share rows, only the nonzeros are stored: see
+:class:`coterie.kernels.cpu.Lower`.
 """
 
 from __future__ import annotations
@@ -10,22 +11,23 @@ import numpy as np
 
 from coterie.kernels._compiling import FASTMATH, compiled
 
-INVARIANT = 1e-6  # what is left of a vector of length one where a Krylov space is invariant
-STEPS_GROWTH = 1.15  # steps of Lanczos' method at two looks that follow each other
-LOOK_HALVINGS = 36  # a look needs no eigenvalue to the last bit
+INVARIANT = 1e-6  # largest norm of M q outside of a Krylov space that is taken as invariant
+STEPS_GROWTH = 1.15  # ratio of Lanczos' iterations between two convergence checks
+LOOK_HALVINGS = 36  # bisections in a convergence check, which needs no eigenvalue to the last bit
 
-# An interval of numbers around 1 is halved this often until it holds no number between its ends.
+# After this many bisections an interval around 1 holds no float64 between its ends.
 HALVINGS = 53
-SMALLEST = 1e-290  # a pivot; one over it, times a number of the order of 1, is finite
+SMALLEST = 1e-290  # absolute value of a pivot: a number of order 1 can be divided by it
 
 
 @compiled()
 def largest_values(diagonal, squares, low, high, values):
     """Write the largest eigenvalues of a symmetric tridiagonal matrix to ``values``, ascending, by bisection.
 
-    ``squares`` are those of the numbers beside the diagonal, and all eigenvalues lie from ``low`` to ``high``. As many
-    are below a number as pivots of the matrix less that number are negative. Each pivot waits for the one before it,
-    which takes most of LAPACK's time; here all eigenvalues are halved together, so that others' pivots fill the wait.
+    ``squares`` are the squared off-diagonal entries, and all eigenvalues lie from ``low`` to ``high``. The number of
+    eigenvalues below x is the number of negative pivots of T - x I. Each pivot depends on the one before it, and
+    waiting for it takes most of LAPACK's time. Here all eigenvalues are bisected together, so that the pivots of the
+    others fill the wait.
     """
     n, m = diagonal.shape[0], values.shape[0]
     lower, upper, middle = np.full(m, low), np.full(m, high), np.empty(m)
@@ -51,7 +53,7 @@ def largest_values(diagonal, squares, low, high, values):
 
 @compiled()
 def nth_value(diagonal, squares, rank, low, high):
-    """Return one eigenvalue of such a matrix, nearly: ``rank`` are below it."""
+    """Return an approximation of the eigenvalue of such a matrix that has ``rank`` eigenvalues below it."""
     for _ in range(LOOK_HALVINGS):
         middle = (low + high) / 2
         pivot, below = diagonal[0] - middle, 0
@@ -68,22 +70,23 @@ def nth_value(diagonal, squares, rank, low, high):
 
 @compiled()
 def divisor(pivot):
-    """Return a pivot, or the least one that can be divided by."""
+    """Return a pivot, or -SMALLEST for one too small to divide by."""
     return pivot if abs(pivot) > SMALLEST else -SMALLEST
 
 
 @compiled()
 def write_vectors(diagonal, beside, values, vectors):
-    """Write such a matrix's vectors, of length one, of some eigenvalues to the rows of ``vectors``."""
+    """Write such a matrix's unit eigenvectors of given eigenvalues to the rows of ``vectors``."""
     for s in range(values.shape[0]):
         write_vector(diagonal, beside, values[s], vectors[s])
 
 
 @compiled()
 def write_vector(diagonal, beside, value, vector):
-    """Write the vector of an eigenvalue, which must be known to the last bits.
+    """Write the unit eigenvector of an eigenvalue, which must be accurate to the last bits for an accurate vector.
 
-    It is found from its largest number on towards both ends, by the pivots from either end: errors do not grow.
+    The pivots from either end give the position of its largest entry; the others are computed from there towards both
+    ends, so that errors do not grow.
     """
     n = diagonal.shape[0]
     down, up = np.empty(n), np.empty(n)
@@ -105,7 +108,7 @@ def write_vector(diagonal, beside, value, vector):
 
 @compiled(fastmath=FASTMATH)
 def add_row_sums(triangle, sums):
-    """Add up the rows of a symmetric matrix."""
+    """Add the row sums of a symmetric matrix, given its lower triangle, to ``sums``."""
     for i in range(sums.shape[0]):
         row, total = triangle[i * (i + 1) // 2 :], 0.0
         for j in range(i):
@@ -118,7 +121,7 @@ def add_row_sums(triangle, sums):
 def normalise(triangle, roots, constant, found):
     """Write D^(-1/2) G D^(-1/2) - c c^T, given the roots of 1 / D and a vector c, to ``found``: in one pass.
 
-    Nothing is reordered: the product of two roots alone could be beyond the largest float.
+    Fastmath is off: reordered, the product of the two roots could overflow.
     """
     for i in range(roots.shape[0]):
         start = i * (i + 1) // 2
@@ -128,7 +131,7 @@ def normalise(triangle, roots, constant, found):
 
 @compiled(fastmath=FASTMATH)
 def count_occupied(triangle):
-    """Return how many numbers are not zero."""
+    """Return the number of nonzeros."""
     count = 0
     for e in range(triangle.shape[0]):
         count += triangle[e] != 0
@@ -137,7 +140,10 @@ def count_occupied(triangle):
 
 @compiled()
 def normalise_occupied(triangle, roots, values, columns, starts):
-    """Write D^(-1/2) G D^(-1/2), given the roots of 1 / D: its numbers other than zero, and half of its diagonal."""
+    """Write the nonzeros of D^(-1/2) G D^(-1/2), given the roots of 1 / D, as a sparse lower triangle.
+
+    The diagonal is halved, because products use every stored entry twice: as (i, j) and as (j, i).
+    """
     count = 0
     for i in range(roots.shape[0]):
         starts[i] = count
@@ -151,14 +157,14 @@ def normalise_occupied(triangle, roots, values, columns, starts):
 
 @compiled()
 def number_pieces(columns, starts, pieces):
-    """Write the connected component of every landmark to ``pieces``, and return their number."""
+    """Write the connected component of every landmark to ``pieces``, and return the number of components."""
     count = 0
     for i in range(pieces.shape[0]):
         pieces[i] = i
         for e in range(starts[i], starts[i + 1]):
             first, second = root_of(pieces, i), root_of(pieces, np.int64(columns[e]))
             pieces[max(first, second)] = min(first, second)
-    for i in range(pieces.shape[0]):  # a root comes before all others
+    for i in range(pieces.shape[0]):  # a root is the first of its component
         if pieces[i] == i:
             pieces[i] = -count - 1
             count += 1
@@ -171,7 +177,7 @@ def number_pieces(columns, starts, pieces):
 
 @compiled()
 def root_of(pieces, i):
-    """Return the landmark that stands for the component of another one, and shorten the way there."""
+    """Return the landmark that represents another one's component, and shorten the path to it."""
     while pieces[i] != i:
         pieces[i] = pieces[pieces[i]]
         i = pieces[i]
@@ -180,7 +186,7 @@ def root_of(pieces, i):
 
 @compiled()
 def fill_occupied(values, columns, starts, constant, whole):
-    """Write all of such a matrix, less c c^T."""
+    """Write the whole of a matrix given by its nonzeros, less c c^T."""
     for i in range(len(whole)):
         for j in range(len(whole)):
             whole[i, j] = -constant[i] * constant[j]
@@ -202,7 +208,7 @@ def multiply(lower, vector, image):
 
 @compiled(fastmath=FASTMATH)
 def multiply_occupied(values, columns, starts, vector, image):
-    """Write the product of such a matrix with a vector to ``image``: every number is read once."""
+    """Write the product of a matrix, given by its nonzeros, with a vector to ``image``: each is read once."""
     image[:] = 0
     for i in range(vector.shape[0]):
         own, total = vector[i], vector[i] * 0
@@ -215,7 +221,7 @@ def multiply_occupied(values, columns, starts, vector, image):
 
 @compiled()
 def subtract_constants(constant, pieces, shares, vector, image):
-    """Subtract from ``image`` what the vector c of each component, made unit, contributes to a product."""
+    """Subtract from ``image`` the projections of ``vector`` on the parts of c in the components."""
     overlaps = np.zeros_like(shares)
     for i in range(vector.shape[0]):
         overlaps[pieces[i]] += constant[i] * vector[i]
@@ -265,10 +271,10 @@ def multiply_triangle(triangle, vector, image):
 
 @compiled()
 def search_krylov(lower, basis, diagonal, beside, done, first_look, count, tolerance):
-    """Take steps of Lanczos' method, after those that are ``done``, until the largest eigenpairs seem to be there.
+    """Continue Lanczos' method after ``done`` iterations until the ``count`` largest eigenpairs seem to have converged.
 
-    The least of them is most often the last to converge. Where the norm of M v - lambda v is within ``tolerance`` for
-    it, or where there is no more room, the number of steps is returned; 0 where the space is invariant.
+    The smallest of them usually converges last. Returns the number of iterations once its residual, the norm of
+    M v - lambda v, is within ``tolerance`` or ``diagonal`` is full; 0 where the space is invariant.
     """
     most = diagonal.shape[0]
     while done < most:
@@ -286,11 +292,11 @@ def search_krylov(lower, basis, diagonal, beside, done, first_look, count, toler
 
 @compiled(fastmath=FASTMATH)
 def extend_krylov(lower, basis, diagonal, beside, first, last):
-    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return how many rows it then has.
+    """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return its number of rows.
 
-    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. What the
-    terms of q_j leave is made orthogonal to all rows: rounding errors would grow. Rows end early where the space is
-    invariant.
+    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. Each
+    new row is made orthogonal to all rows before it, because rounding errors would grow otherwise. Stops early where
+    the space is invariant.
     """
     image = np.empty(basis.shape[1], dtype=basis.dtype)
     for j in range(first, last):

@@ -1,8 +1,8 @@
 """The loops that new rows go through, in NumPy: for a few rows, where importing numba would take most of the time.
 
-Each does what the function of that name of :mod:`coterie.kernels._numba` does, and writes to the same arrays. The
-neighbours are the same. Sums are rounded otherwise: compiled loops add up in the order that suits the processor, in the
-precision of the rows, and these in float64. So embeddings differ in the last digits of a float32.
+Each function does what its namesake in :mod:`coterie.kernels._numba` does, and writes to the same arrays. Neighbours
+are the same. Sums are rounded differently: compiled loops add in the precision of the rows, in an order that suits the
+processor, and these functions add in float64. So embeddings differ in the last digits of a float32.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def unit_sums(weights: np.ndarray, bounds: np.ndarray) -> None:
 def project(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool, stacked: np.ndarray
 ) -> None:
-    """Write the rows of every graph's own basis to ``stacked``, side by side, each of length one if ``unit``."""
+    """Write the projections on every graph's basis to ``stacked``, side by side, each of length one if ``unit``."""
     r = stacked.shape[1] // len(bases)
     for g, (start, stop) in enumerate(pairwise(bounds)):
         own = weighted_sum(indices[:, start:stop], weights[:, start:stop], bases[g, :, :r])  # (b, r)
@@ -78,7 +78,7 @@ def project(
 def embed(
     indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, merged: np.ndarray, embedding: np.ndarray
 ) -> None:
-    """Write the sum over the graphs to ``embedding``."""
+    """Write the projections on the graphs' bases, summed over the graphs, to ``embedding``."""
     k = embedding.shape[1]
     embedding[:] = sum(
         weighted_sum(indices[:, start:stop], weights[:, start:stop], merged[g, :, :k])
@@ -128,7 +128,7 @@ def assign_from(
     nearest: np.ndarray,
     second: np.ndarray,
 ) -> None:
-    """Do what :func:`assign` does; of a few rows all distances are summed up one by one."""
+    """Do what :func:`assign` does: for a few rows all distances are computed directly."""
     assign(rows, centroids.T, len(norms), labels, nearest, second)
 
 

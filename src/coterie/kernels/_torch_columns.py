@@ -1,4 +1,4 @@
-"""The kernels for columns of tensors: what preparation looks at."""
+"""The kernels for columns of tensors: their statistics, principal directions and small decompositions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-# Of the randomised singular value decomposition: as for NumPy's arrays.
+# Settings of the randomised singular value decomposition: the same as for NumPy arrays.
 OVERSAMPLES = 10
 POWERS = 4
-RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE = 1e-12  # eigenvalues below this share of the largest are taken as zero
 
+# Of the QR by Cholesky factors: the first factor's shift, and the largest error that is accepted.
 SHIFT, ORTHONORMAL = 1e-13, 1e-10
 
 MOST_BATCHED = 32  # columns of matrices that cuSOLVER solves in one launch
@@ -23,7 +24,7 @@ def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def median(values: Any) -> float:
-    """Return the median, the lower one of two."""
+    """Return the median; of an even number of values, the lower one of the two in the middle."""
     return float(values.median())
 
 
@@ -37,11 +38,11 @@ def column_quantiles(data: Any, share: float) -> np.ndarray:
 
 
 def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
-    """Return the right singular vectors that hold most of the rows, as a NumPy array.
+    """Return the rows' top right singular vectors as a NumPy array.
 
-    They are those of scikit-learn's ``randomized_svd`` with ten more directions and four power iterations, for the same
-    random start. But powers are taken of the smaller one of X^T X and X X^T, so that nothing has the length of the
-    longer side of X but two products: on a GPU, every step of a decomposition is a launch.
+    They are those of scikit-learn's ``randomized_svd`` with ten oversamples and four power iterations, for the same
+    random start. But powers are taken of the smaller one of X^T X and X X^T, so that only two products have the length
+    of the longer side of X: on a GPU, every step of a decomposition is a launch.
     """
     import torch
 
@@ -64,7 +65,7 @@ def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
 
 
 def inverse_root(matrix: Any) -> Any:
-    """Return vectors T with T^T M T = 1 for a symmetric matrix; zeros for directions that it does not have."""
+    """Return T with T^T M T = I for a positive semidefinite matrix M; columns for its null space are zeros."""
     import torch
 
     values, vectors = small_eigenpairs(matrix)
@@ -75,8 +76,8 @@ def inverse_root(matrix: Any) -> Any:
 def small_eigenpairs(matrices: Any) -> tuple[Any, Any]:
     """Return all eigenvalues of small symmetric matrices (... x m x m), ascending, and their vectors.
 
-    Up to MOST_BATCHED columns a GPU solves all matrices at once. Larger ones take it thousands of launches, and the
-    host is done sooner.
+    A GPU solves all matrices of up to MOST_BATCHED columns in one launch. Larger ones would take thousands of launches,
+    and are solved faster on the host.
     """
     if not matrices.is_cuda or matrices.shape[-1] <= MOST_BATCHED:
         return symmetric_eigenpairs(matrices)
@@ -95,10 +96,11 @@ def orthonormal(block: Any) -> Any:
 
 
 def orthonormal_by_cholesky(block: Any) -> tuple[Any, float]:
-    """Return the same by three Cholesky factors of m x m, and how far they are from orthonormal.
+    """Return the same by three Cholesky factors of m x m, and the columns' largest deviation from orthonormal.
 
-    On a GPU that takes a third of the time of Householder's reflections, which are a launch for every column. The first
-    factor is that of a shifted matrix, so columns may be dependent to 1e-14, but not beyond (Fukaya et al. 2020).
+    On a GPU that takes a third of the time of Householder's reflections, which need a launch for every column. The
+    first factor is that of a shifted matrix, so columns may be linearly dependent to within 1e-14, but no more (Fukaya
+    et al. 2020).
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""The kernels for groups of tensors' rows: labels, means and medoids."""
+"""The kernels for groups of rows in tensors: labels, means and medoids."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-# Entries of a matrix of memberships, or of weights, that exist at once.
+# Entries of a one-hot matrix of memberships that exist at once.
 ONE_HOT_ENTRIES = 2**25
 
-# Up to this many groups, comparing every row with every group is faster than threads that wait for each other.
+# Up to this many groups, comparing every row with every group is faster than a scatter, whose threads wait for each
+# other.
 FEW_GROUPS = 32
 
 
@@ -24,7 +25,7 @@ def assign(embedding: Any, centroids: Any) -> tuple[Any, Any, Any]:
 
 
 def members_of(labels: Any, n_groups: int) -> Any:
-    """Return which row is in which group, as one more dimension."""
+    """Return the one-hot membership of rows in groups, as one more dimension."""
     import torch
 
     return labels[..., None] == torch.arange(n_groups, device=labels.device)  # (..., b, k)
@@ -54,7 +55,7 @@ def nearest_in_group(rows: Any, labels: Any, means: Any, slack: float) -> Any:
 def least_in_group(values: Any, labels: Any, n_groups: int, slack: float = 0.0) -> Any:
     """Return for every group the member with the least value, -1 for an empty group.
 
-    It is the first one among those that exceed the least by no more than this share of it.
+    It is the first member whose value exceeds the least by at most the share ``slack`` of it.
     """
     import torch
 

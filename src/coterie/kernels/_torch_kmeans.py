@@ -1,8 +1,8 @@
 """k-means on tensors, several runs at once.
 
-Rows are (n, c), the same for all runs, or (runs, n, c). On a GPU, where passes over a sample take less time than their
-launches, a Triton kernel does all of a pass; where groups or columns are too many for it, a pass takes as few launches
-as it can.
+Rows are (n, c), the same for all runs, or (runs, n, c). On a GPU, a pass over a sample takes less time than launching
+its kernels, so a single Triton kernel does a whole pass. With too many groups or columns for it, a pass is made of as
+few torch operations as possible.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from coterie.kernels._lapack import singular_vectors
 from coterie.kernels._torch_groups import members_of
 
-# Passes between two checks whether k-means has settled: on a GPU the check takes longer than a pass.
+# Passes between two convergence checks of k-means: on a GPU the check takes longer than a pass.
 PASSES_PER_CHECK = 5
 
-# Up to this many groups, trials and columns there are kernels: a program for PASS_ROWS rows in a pass, and one for all
-# starts of a run, among MOST_START_ROWS rows at most, START_NUMBERS numbers at a time.
+# The Triton kernels take up to MOST_FUSED groups, trials and columns. In a pass, a program has PASS_ROWS rows. One
+# program finds all starts of a run, in at most MOST_START_ROWS rows, of which it reads START_NUMBERS numbers at a time.
 MOST_FUSED = 32
 PASS_ROWS = 256
 MOST_START_ROWS = 8192
@@ -27,7 +27,7 @@ START_NUMBERS = 16384
 
 
 def far_apart(rows: Any, draws: Any) -> Any:
-    """Return the rows at which runs of greedy k-means++ start, given random numbers (runs x count x trials).
+    """Return the numbers of the rows at which greedy k-means++ starts, given random numbers (runs x count x trials).
 
     See :func:`coterie.kernels.cpu.add_start`.
     """
@@ -54,14 +54,14 @@ def far_apart(rows: Any, draws: Any) -> Any:
 
 
 def is_fused(rows: Any, count: int) -> bool:
-    """Whether rows lie on a GPU, and columns and groups or trials are few enough for the kernels."""
+    """Return whether rows are float32 on a GPU, with few enough columns and groups (or trials) for the kernels."""
     import torch
 
     return rows.is_cuda and rows.dtype == torch.float32 and max(count, rows.shape[-1]) <= MOST_FUSED
 
 
 def laid_out(rows: Any) -> tuple[Any, int, int]:
-    """Return rows as the kernels read them, how far apart those of two runs lie, and the columns of a program."""
+    """Return rows as the kernels read them, the stride between two runs, and the columns of a program."""
     from coterie.kernels.torch import block_width
 
     rows = rows.contiguous()
@@ -102,7 +102,7 @@ def squared_gaps_between(rows: Any, n_runs: int) -> Any:
 
 
 def kmeans_runs(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
-    """Return the centroids at which runs of k-means end (runs x k x c), and their inertias (runs,).
+    """Return the final centroids of runs of k-means (runs x k x c), and their inertias (runs,).
 
     Empty groups restart at the row farthest from its centroid.
     """
@@ -140,7 +140,7 @@ def kmeans_fused(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
     def empty(*shape: int, dtype: Any = torch.float32) -> Any:
         return torch.empty((runs, blocks, *shape), dtype=dtype, device=device)
 
-    # Of this pass and of the last one: sums, counts, the farthest row and how far it is.
+    # Of this pass and of the previous one: sums, counts, the farthest row and its distance.
     before, now = ((empty(groups, width), empty(groups), empty(dtype=torch.int32), empty()) for _ in range(2))
     inertias, changes = empty(dtype=torch.float64), empty(dtype=torch.int32)
     for number in range(most_passes + 1):
@@ -155,14 +155,14 @@ def kmeans_fused(rows: Any, starts: Any, most_passes: int) -> tuple[Any, Any]:
 
 
 def counted_rows(rows: Any, n_runs: int, one: float = 1.0) -> Any:
-    """Return the rows of several runs with one more, constant column: sums over it count rows."""
+    """Return the rows of several runs with an additional constant column, whose sums count rows."""
     import torch
 
     return torch.nn.functional.pad(rows, (0, 1), value=one).expand(n_runs, -1, -1)  # (runs, n, c + 1)
 
 
 def nearest_centroids(rows: Any, centroids: Any) -> tuple[Any, Any]:
-    """Return each row's nearest centroid (runs x n), and the squared distance to it less the row's own square."""
+    """Return each row's nearest centroid (runs x n), and the squared distance to it less the row's squared norm."""
     import torch
 
     lengths = (centroids * centroids).sum(dim=2)[:, None]  # (runs, 1, k)
@@ -171,7 +171,7 @@ def nearest_centroids(rows: Any, centroids: Any) -> tuple[Any, Any]:
 
 
 def move_centroids(counted: Any, labels: Any, farness: Any, like: Any) -> Any:
-    """Return the groups' means, as many as in ``like``; empty groups restart at the row that is farthest."""
+    """Return the means of as many groups as in ``like``; empty groups restart at the row of the largest ``farness``."""
     import torch
 
     c = counted.shape[2] - 1
@@ -183,7 +183,7 @@ def move_centroids(counted: Any, labels: Any, farness: Any, like: Any) -> Any:
 def qr_centroids(tables: Any, n_groups: int) -> Any:
     """Return the groups' means of the cluster-QR method for several tables (T x n x c).
 
-    See :func:`coterie.method.assignment.qr_centroids`. Columns of zeros change nothing.
+    See :func:`coterie.method.assignment.qr_centroids`. Tables may be padded with columns of zeros.
     """
     import torch
 
@@ -196,7 +196,7 @@ def qr_centroids(tables: Any, n_groups: int) -> Any:
 
 
 def different_rows(rows: Any, count: int) -> Any:
-    """Return rows as different as possible (T x count x c): those of a pivoted QR, in its order."""
+    """Return the rows that a QR decomposition with pivoting selects (T x count x c), in its order."""
     import torch
 
     left, tiny, chosen = rows.clone(), torch.finfo(rows.dtype).tiny, []
@@ -209,9 +209,9 @@ def different_rows(rows: Any, count: int) -> Any:
 
 
 def best_centroids(tables: Any, draws: np.ndarray, most_passes: int) -> Any:
-    """Return the centroids of the best run of k-means of every table (T x n x c): from cluster-QR, and by ``draws``.
+    """Return the centroids of the best run of k-means of every table (T x n x c).
 
-    Those are of (T, runs, k, trials).
+    One run starts from cluster-QR, the others from k-means++ with the random numbers ``draws`` (T, runs, k, trials).
     """
     import torch
 
@@ -228,9 +228,9 @@ def best_centroids(tables: Any, draws: np.ndarray, most_passes: int) -> Any:
 
 
 def cut_tables(tables: Sequence[Any], some: np.ndarray, draws: np.ndarray, most_passes: int) -> Any:
-    """Return the clusters (T x n) of rows in several tables of perhaps unequal width, by k-means on ``some`` of them.
+    """Return the clusters (T x n) of rows in several tables, by k-means on ``some`` of the rows.
 
-    ``some`` are row numbers of (T, m), and ``draws`` those of :func:`best_centroids`.
+    Tables may differ in width. ``some`` (T, m) are row numbers, and ``draws`` those of :func:`best_centroids`.
     """
     import torch
 

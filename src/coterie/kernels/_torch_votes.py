@@ -1,4 +1,4 @@
-"""The kernel that asks neighbours for labels: all graphs and several partitions at once, for tensors."""
+"""The kernel for neighbours' label votes, of all graphs and several partitions at once, for tensors."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from coterie.kernels import ALONE
 
-# Weights are added up as integers, in any order with the same sum: in this unit, so that a row that is alone at a
-# landmark has exactly what is there.
+# Weights are summed as integers in this unit, so that sums do not depend on the order, and the sum at a landmark with
+# only one row is exactly that row's weight.
 VOTE_UNIT = 2.0**-40
 
-# Votes that exist at once. Where there are more, views and partitions are worked on one by one.
+# Votes that exist at once. With more, views and partitions are processed one by one.
 MOST_VOTES = 2**25
 
 
 def prediction_tables(
     indices: Any, weights: Any, bounds: np.ndarray, views: Sequence[Sequence[int]], partitions: Any
 ) -> np.ndarray:
-    """Return how many rows with each label are predicted to have which: (T, V, predicted, own), as a NumPy array.
+    """Return the contingency tables of predicted and own labels, (T, V, predicted, own), as a NumPy array.
 
     ``views`` has the graphs of each view, ``partitions`` (T x n) the labels. Predictions are those of
-    :func:`coterie.method.agreement.predicted_labels`; rows without one are left out.
+    :func:`coterie.method.agreement.predicted_labels`; rows without a prediction are left out.
     """
     import torch
 
@@ -68,7 +68,7 @@ def other_votes(
     layout = ViewColumns(bounds, views, p, indices.device)
     cells = indices[:, layout.columns].long().add_(layout.offsets)  # (n, C) landmarks of all graphs
     units = (weights[:, layout.columns].double() / VOTE_UNIT).round_().long()  # (n, C)
-    numbers = labels + torch.arange(0, width, k, device=labels.device)[:, None]  # (T, n) columns of what follows
+    numbers = labels + torch.arange(0, width, k, device=labels.device)[:, None]  # (T, n) columns of ``at_landmarks``
     at_landmarks = torch.zeros(layout.n_graphs * p * width, dtype=torch.int64, device=labels.device)
     at = (cells * width + numbers[..., None]).flatten()  # (T n C,)
     at_landmarks.scatter_add_(0, at, units.expand(n_partitions, -1, -1).flatten())
@@ -86,7 +86,7 @@ def other_votes(
 
 
 class ViewColumns:
-    """Which columns of a block are which view's: ordered by view, on a device after one upload."""
+    """The columns of a block, ordered by view, and the views' shares of them: on a device, after one upload."""
 
     def __init__(self, bounds: np.ndarray, views: Sequence[Sequence[int]], p: int, device: Any) -> None:
         import torch

@@ -1,11 +1,11 @@
 """Fused kernels for a GPU, in Triton. Only :mod:`coterie.kernels.torch` imports this module.
 
-Sums over rows that many threads add to are integers: their order does not matter, so neither the scheduler nor the
-number of multiprocessors can change an answer.
+Sums that many threads add to are integers: the order of the additions does not matter, so neither the scheduler nor
+the number of multiprocessors can change a result.
 
-Neighbours lie slot by slot (``stride`` apart): threads that work on adjacent rows read adjacent memory. Tables that are
-gathered from have rows of R or K numbers, multiples of 16, so that four are read at a time; what they hold beyond R_OUT
-or K_OUT is zero.
+Neighbours are stored slot by slot (``stride`` apart), so that threads on adjacent rows read adjacent memory. Tables
+that are gathered from have rows of R or K numbers, multiples of 16, so that four are read at a time; columns from R_OUT
+or K_OUT on are zeros.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# Sizes are not specialised: a kernel compiled for one number of rows or landmarks does for all of them.
+# Sizes are not specialised: a kernel compiled for one number of rows or landmarks serves all of them.
 
 # Sums of weights are integer multiples of 2^-34: exact for up to 2^29 rows of weight one.
 FIXED_POINT = 2.0**34
 
 
-# An empty slot among keys: larger than any of them.
+# The key of an empty slot: larger than all others.
 NOTHING = tl.constexpr(2**31 - 1)
 
 # A float32 in [WHOLE, 2 WHOLE) is an integer: its bits count up by one from WHOLE_BITS.
 WHOLE = tl.constexpr(2.0**23)
 WHOLE_BITS = tl.constexpr(0x4B000000)
 
-# Added to distances, which rounding may make a little less than zero; none comes this near to the other end either.
+# Room at either end of [WHOLE, 2 WHOLE): by rounding, distances may be a little below zero or above the largest one.
 MARGIN = tl.constexpr(2.0**14)
 
 
@@ -43,7 +43,7 @@ def products_with(
     BLOCK_D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Return x.m of a block's rows with some landmarks; BLOCK_D divides d."""
+    """Return the products x.m of a block's rows with some landmarks; BLOCK_D divides d."""
     products = tl.zeros([row.shape[0], landmark.shape[0]], tl.float32)
     for first in range(0, d, BLOCK_D):
         column = first + tl.arange(0, BLOCK_D)
@@ -94,15 +94,15 @@ def nearest_kernel(
     BLOCK_D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Product and selection in one: the n x p distances never reach memory.
+    """Write each row's q nearest landmarks. Product and selection are fused: the n x p distances never reach memory.
 
     Landmark j belongs to lane j mod WIDTH. Every lane keeps its four smallest distances, without branches and without
-    exchange between lanes; the q nearest are then taken from the lanes' smallest. A lane all four of which were taken
-    may have had a fifth: such rows, a few in a thousand, are left to ``careful_nearest_kernel``.
+    exchange between lanes; the q nearest are then taken from the lanes' smallest. Where all four of a lane are taken, a
+    fifth may be missing: such rows, a few in a thousand, are left to ``careful_nearest_kernel``.
 
-    A key is a distance as an integer, in steps of 2^-22 (|x|^2 + max |m|^2), about the precision of float32, above the
-    BITS that number its lane's landmarks. So no two keys of a lane are equal, and of landmarks at the same distance
-    the first is nearest.
+    A key is an integer. Its upper bits are the distance in steps of 2^-22 (|x|^2 + max |m|^2), about the precision of
+    float32; its lower BITS number the lane's landmarks. So no two keys of a lane are equal, and among equal distances
+    the first landmark wins.
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside = row < n
@@ -122,7 +122,7 @@ def nearest_kernel(
         counted = (tl.where(known, norms, 0.0)[None, :] - 2 * products) * steps[:, None] + zero[:, None]
         keys = ((counted.to(tl.int32, bitcast=True) - WHOLE_BITS) << BITS) + (landmark // WIDTH)[None, :]
         keys = tl.where(known[None, :], keys, NOTHING)
-        # Pairs first, then fours: fewer steps than one landmark after the other.
+        # Pairs are merged first, then fours: fewer steps than inserting one landmark after the other.
         n1 = tl.reshape(keys, [BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH])
         n2 = tl.full([BLOCK_N, BLOCK_P // WIDTH // 2, 2, WIDTH], NOTHING, tl.int32)
         n1, n2, n3, n4 = tl.reduce((n1, n2, n2, n2), 2, merge_fours)
@@ -168,7 +168,7 @@ def careful_nearest_kernel(
     BLOCK_D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The same for any q and p, by taking a tile's nearest landmark as long as it is among some row's q nearest."""
+    """Write the same for any q and p: take a tile's nearest landmark as long as it is among some row's q nearest."""
     slot = tl.arange(0, Q)
     number = tl.arange(0, BLOCK_P)
     n_rows = tl.load(n_asked) if LISTED else n
@@ -177,7 +177,7 @@ def careful_nearest_kernel(
         inside = row < n_rows
         if LISTED:
             row = tl.load(asked + row, mask=inside, other=0).to(tl.int64)
-        # Slots beyond q hold minus infinity: nothing is ever below it, so they are never filled.
+        # Slots from q on hold minus infinity, which no distance is below: they are never filled.
         best = tl.where((slot < q)[None, :], float("inf"), float("-inf")) + tl.zeros([BLOCK_N, Q], tl.float32)
         where = tl.zeros([BLOCK_N, Q], tl.int32)
         for start in range(0, p, BLOCK_P):
@@ -227,7 +227,7 @@ def gram_kernel(indices, weights, bounds, total, n, p, stride, SCALE: tl.constex
 def gaussian_kernel(squares, bounds, bandwidths, n, stride, row_stride, BLOCK_N: tl.constexpr, TINY: tl.constexpr):
     """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1)), in place.
 
-    A bandwidth of 0 stands for the row's own mean distance. Programs are (blocks of rows, G).
+    A bandwidth of 0 means the row's own mean distance. Programs are (blocks of rows, G).
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     inside, graph = row < n, tl.program_id(1)
@@ -243,7 +243,7 @@ def gaussian_kernel(squares, bounds, bandwidths, n, stride, row_stride, BLOCK_N:
     sigma = distances / tl.maximum(known, 1.0)
     given = tl.load(bandwidths + graph)
     sigma = tl.where(given > 0, given, sigma)
-    spread = tl.maximum(2 * sigma * sigma, TINY)  # rows on all their landmarks weigh them alike
+    spread = tl.maximum(2 * sigma * sigma, TINY)  # not 0: a row at distance 0 from all its landmarks gets equal weights
     total = tl.zeros([BLOCK_N], tl.float32)
     for s in range(start, stop):
         square = tl.load(squares + s * stride, mask=inside, other=float("inf"))

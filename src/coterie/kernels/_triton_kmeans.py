@@ -1,7 +1,7 @@
 """k-means for a GPU, in Triton: one launch for all starts of a run, and one for each of its passes.
 
 Rows of a run are (n, c), ``run_stride`` numbers apart from those of the next run: 0 where all runs have the same rows.
-Sums over blocks of BLOCK_N rows are added up in the order of the blocks, so they do not depend on the card.
+Sums over blocks of BLOCK_N rows are added up in the order of the blocks, so they do not depend on the GPU.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def far_apart_kernel(
     number = tl.minimum((tl.load(draws) * n).to(tl.int32), n - 1)
     tl.store(numbers, number.to(tl.int64))
     for step in range(1, count + 1):
-        # What is left after the last start; of the first one, there was nothing before.
+        # Squared distances to the nearest start so far; before the first start they are infinite.
         chosen, total = load_row(rows, number, column, c), tl.zeros([], tl.float64)
         for first in range(0, n, BLOCK_N):
             row = first + tl.arange(0, BLOCK_N)
@@ -64,7 +64,7 @@ def far_apart_kernel(
 
 @triton.jit
 def best_trial(rows, draws, least, total, n, c, trials, column, trial, BLOCK_N: tl.constexpr):
-    """Return the row, among a few that are drawn by their share of the squared distances, that leaves least of them."""
+    """Return the best of a few rows drawn in proportion to ``least``: the one that leaves the smallest sum of it."""
     wanted = tl.load(draws + trial, mask=trial < trials, other=0.0) * total  # (T,)
     below, seen = tl.zeros(wanted.shape, tl.int32), tl.zeros([], tl.float64)
     for first in range(0, n, BLOCK_N):
@@ -95,10 +95,10 @@ def kmeans_kernel(
     starts,  # (runs, k, c)
     centroids,  # (runs, k, c), out: those of this pass
     labels,  # (runs, n): each row's nearest centroid, before this pass and after it
-    sums_before,  # (runs, blocks, K, C), and what follows: of every block in the last pass
+    sums_before,  # (runs, blocks, K, C); this and the next three: of every block in the previous pass
     counts_before,  # (runs, blocks, K)
     farthest_before,  # (runs, blocks): the row farthest from its centroid,
-    gaps_before,  # (runs, blocks): and how far it is
+    gaps_before,  # (runs, blocks): and its squared distance
     sums,  # the same, out: in this pass
     counts,
     farthest,
@@ -115,7 +115,7 @@ def kmeans_kernel(
     BLOCK_C: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Take one pass of k-means: from the sums of the last one, every program finds the centroids, and labels its rows.
+    """Do one pass of k-means: every program computes the centroids from the previous pass's sums, and labels its rows.
 
     Programs are (blocks of rows, runs). An empty group restarts at the row farthest from its centroid.
     """

@@ -1,7 +1,7 @@
-"""Vector instructions that numba does not emit by itself, written in LLVM's own terms so that they fit any processor.
+"""Vector instructions that numba does not emit by itself, written in LLVM's IR, which compiles for any processor.
 
-LLVM vectorises most of numba's loops. It does not keep a sum of rows in registers, nor turn comparisons into bit masks;
-these took most of the time besides products.
+LLVM vectorises most of numba's loops. But it neither keeps a sum of rows in registers nor turns comparisons into bit
+masks, and these two took most of the time besides products.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUM_FLAGS = ("contract", "reassoc")
 
 @intrinsic
 def within(typing_context, values, start, bound):
-    """Return a word of 64 bits: which of ``values[start : start + 64]``, all of which must exist, are <= ``bound``."""
+    """Return ``values[start : start + 64] <= bound`` as a word of 64 bits; all of these values must exist."""
 
     def generate(context, builder, signature, arguments):
         array, at, limit = arguments
@@ -49,7 +49,7 @@ def first_bit(typing_context, word):
 
 @intrinsic
 def count_bits(typing_context, word):
-    """Return how many bits are set."""
+    """Return the number of set bits."""
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
@@ -58,13 +58,13 @@ def count_bits(typing_context, word):
 
 
 def rows_adder(lanes):
-    """Return the instructions that add weighted rows, ``lanes`` columns of them, in registers."""
+    """Return the intrinsic that adds ``lanes`` columns of weighted rows in registers."""
 
     @intrinsic
     def add_columns(typing_context, indices, weights, start, stop, table, column, out):
-        """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``: columns from ``column`` on.
+        """Add ``weights[s] * table[indices[s]]`` for s in [start, stop) to ``out``: the columns from ``column`` on.
 
-        Neither ``table``, of two dimensions, nor ``out`` may end before those columns do.
+        All of these columns must exist in ``table``, which has two dimensions, and in ``out``.
         """
 
         def generate(context, builder, signature, arguments):
@@ -85,11 +85,11 @@ def rows_adder(lanes):
 
 
 def gaps_adder(lanes):
-    """Return the instructions that add squared differences, ``lanes`` columns of them, in registers."""
+    """Return the intrinsic that adds ``lanes`` columns of squared differences in registers."""
 
     @intrinsic
     def add_columns(typing_context, values, table, column, out):
-        """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``: columns as for weighted rows."""
+        """Add ``(values[t] - table[t]) ** 2`` for all t to ``out``: the columns from ``column`` on."""
 
         def generate(context, builder, signature, arguments):
             numbers, rows, left, sums = arguments
@@ -114,7 +114,7 @@ many_gaps, few_gaps = gaps_adder(LANES), gaps_adder(FEW_LANES)
 
 @compiled()
 def add_rows(indices, weights, start, stop, table, out):
-    """Add ``weights[s] * table[indices[s]]``, from ``start`` to ``stop``, to ``out``, which is as wide as the table."""
+    """Add ``weights[s] * table[indices[s]]`` for s in [start, stop) to ``out``, which is as wide as the table."""
     last = table.shape[1] // LANES * LANES
     for column in range(0, last, LANES):
         many_rows(indices, weights, start, stop, table, column, out)
@@ -124,7 +124,7 @@ def add_rows(indices, weights, start, stop, table, out):
 
 @compiled()
 def add_square_gaps(values, table, out):
-    """Add ``(values[t] - table[t]) ** 2``, for all t, to ``out``, which is as wide as the table."""
+    """Add ``(values[t] - table[t]) ** 2`` for all t to ``out``, which is as wide as the table."""
     last = table.shape[1] // LANES * LANES
     for column in range(0, last, LANES):
         many_gaps(values, table, column, out)
@@ -133,10 +133,10 @@ def add_square_gaps(values, table, out):
 
 
 def add_vectors(context, builder, out_type, out, column, start, stop, more, lanes):
-    """Add the vectors ``more(s)``, from ``start`` to ``stop``, to some numbers of ``out``."""
+    """Add the vectors ``more(s)`` for s in [start, stop) to ``lanes`` columns of ``out``, from ``column`` on."""
     vector = ir.VectorType(context.get_value_type(out_type.dtype), lanes)
     address = pointer(context, builder, out_type, out, column, vector)
-    total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))  # a register, once LLVM is done
+    total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))  # LLVM turns it into a register
     builder.store(builder.load(address, align=size_of(out_type)), total)
     with cgutils.for_range_slice(builder, start, stop, ir.Constant(start.type, 1)) as (s, _):
         builder.store(builder.fadd(builder.load(total), more(s, vector), flags=SUM_FLAGS), total)
@@ -145,7 +145,7 @@ def add_vectors(context, builder, out_type, out, column, start, stop, more, lane
 
 
 def load_row(context, builder, table_type, table, number, column, vector):
-    """Return some numbers of a table's row."""
+    """Return a vector of a table's row, from ``column`` on."""
     width = cgutils.unpack_tuple(builder, make_array(table_type)(context, builder, table).shape)[1]
     at = builder.add(builder.mul(number, width), column)
     return builder.load(pointer(context, builder, table_type, table, at, vector), align=size_of(table_type))
@@ -159,18 +159,18 @@ def must_be_contiguous(*arrays):
 
 
 def pointer(context, builder, array_type, array, at, kind=None):
-    """Return the address of an array's element ``at``, as that of a vector if ``kind`` is one."""
+    """Return the address of an array's element ``at``, as a pointer to the type ``kind`` if given."""
     address = builder.gep(make_array(array_type)(context, builder, array).data, [at])
     return address if kind is None else builder.bitcast(address, kind.as_pointer())
 
 
 def repeated(builder, number, vector):
-    """Return a vector of one number."""
+    """Return a vector with ``number`` in every lane."""
     blank = ir.Constant(vector, ir.Undefined)
     lone = builder.insert_element(blank, number, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(lone, blank, ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None))
 
 
 def size_of(array_type):
-    """Return the bytes of an array's element: vectors may begin at any element."""
+    """Return the size of an array's element in bytes: vectors may begin at any element, so it is their alignment."""
     return array_type.dtype.bitwidth // 8

@@ -17,7 +17,7 @@ from scipy import sparse
 from coterie.kernels import FEW_LANES, _lapack, _plain, triangle_side
 from coterie.threads import are_many_beside
 
-# Several graphs, runs or parts are worked on one by one, each on a thread of its own.
+# Several graphs, runs or parts are processed one by one, each on a thread of its own.
 BATCHED = False
 
 # Products with landmarks and the choice of the nearest ones are two steps.
@@ -26,28 +26,28 @@ FUSED = False
 # A full reduction of a p x p matrix costs about p / m times this many filters of m columns.
 FILTERS_PER_REDUCTION = 1 / 3
 
-# The degree of a filter at most: beyond it, orthonormalising in between finds the vectors sooner.
+# The largest degree of a Chebyshev filter: beyond it, orthonormalising in between finds the vectors sooner.
 FILTER_DEGREE = 10
 
-# Rows whose projections on all graphs' bases fit the cache together; more where many threads work side by side. BLAS
-# rounds a row alike in both, unless it rounds by the row's position among the others.
+# Rows whose projections on all graphs' bases fit the cache together; more where many threads run side by side. With
+# either number BLAS rounds a row in the same way, unless rounding depends on the row's position in the block.
 CACHED_ROWS = 512
 MANY_CACHED_ROWS = 4 * CACHED_ROWS
 
 # From this many centroids on, products with all of them are faster than distances one by one.
 ASSIGNED_BY_PRODUCTS = 128
 
-# Landmarks are stored a second time, dense and column by column, up to this many numbers: products are faster then.
+# Landmarks of up to this many numbers are also stored dense and as columns, which makes products faster.
 DENSE_NUMBERS = 25_000_000
 
-# Of a symmetric matrix with a smaller share of numbers other than zero, only these are multiplied with: one of them
-# takes ten times as long as one of many that are next to each other.
+# A symmetric matrix with a smaller share of nonzeros is stored sparse: in a product, a nonzero of a sparse matrix takes
+# ten times as long as an entry of a dense one.
 SPARSE_SHARE = 1 / 12
 
-# Types that ``level`` converts on the way; others are converted first.
+# Types that the compiled ``level`` reads directly; others are converted first.
 LEVELLED = (np.uint8, np.float32, np.float64)
 
-# Rows that are worked on without compiled loops, where that was asked for and numba is not there yet.
+# Up to this many rows are processed without compiled loops, inside ``few_rows`` and while numba is not imported.
 FEW_ROWS = 64
 
 _plainly: ContextVar[bool] = ContextVar("plainly", default=False)
@@ -55,7 +55,7 @@ _plainly: ContextVar[bool] = ContextVar("plainly", default=False)
 
 @contextmanager
 def few_rows(n_rows: int) -> Iterator[None]:
-    """Do without numba in this thread if rows are few and no module has imported it so far."""
+    """Use no numba inside, in this thread, if rows are few and no module has imported it so far."""
     token = _plainly.set(n_rows <= FEW_ROWS and "numba" not in sys.modules)
     try:
         yield
@@ -64,7 +64,7 @@ def few_rows(n_rows: int) -> Iterator[None]:
 
 
 def loops() -> ModuleType:
-    """Return the loops that new rows go through: compiled ones, unless :func:`few_rows` are worked on."""
+    """Return the module of the loops for new rows: compiled ones, or those in NumPy inside :func:`few_rows`."""
     return _plain if _plainly.get() else compiled_loops()
 
 
@@ -77,7 +77,7 @@ def compiled_loops() -> ModuleType:
 
 
 def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
-    """Return float64 zeros where ``like`` is."""
+    """Return float64 zeros on the device of ``like``: the host."""
     return np.zeros(shape)
 
 
@@ -118,7 +118,7 @@ def column_quantiles(data: np.ndarray, share: float) -> np.ndarray:
 
 
 def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
-    """Return the right singular vectors that hold most of the rows, which may be sparse."""
+    """Return the top right singular vectors of rows, which may be sparse."""
     from sklearn.utils.extmath import randomized_svd
 
     settings = {"n_oversamples": 10, "n_iter": 4, "random_state": seed}
@@ -141,7 +141,7 @@ def small_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    Where LAPACK fails to find some, all are computed.
+    If LAPACK fails to find these, all eigenpairs are computed.
     """
     if not np.isfinite(matrix).all():
         raise ValueError("A matrix whose eigenvectors are sought must be finite.")
@@ -152,39 +152,40 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
 
 
 class Lower(NamedTuple):
-    """A symmetric matrix as its lower triangle, row by row: all numbers of it, or those other than zero.
+    """A symmetric matrix as its lower triangle, row by row: all entries, or only the nonzeros.
 
-    For the latter, ``values`` hold half of the diagonal, and c c^T is to be subtracted: it has no zeros. Such a graph
-    may fall into pieces. The eigenvalue 1 is then multiple, which Lanczos' method could miss, but its vectors are
-    known: the parts of c in the pieces. Products are those of the matrix without all of these.
+    With only the nonzeros, ``values`` hold half of the diagonal, and c c^T, which has no zeros, is still to be
+    subtracted. The graph may have several connected components. The eigenvalue 1 is then multiple, which Lanczos'
+    method could miss, but its eigenvectors are known: the parts of c in the components. Products leave all of these
+    out.
     """
 
     values: np.ndarray  # (e,)
-    columns: np.ndarray  # (e,) of the values; none where all numbers are there
-    starts: np.ndarray  # (p + 1,) where each row begins
+    columns: np.ndarray  # (e,) of the values
+    starts: np.ndarray  # (p + 1,) where each row begins; empty if all entries are stored
     constant: np.ndarray  # (p,) c
-    pieces: np.ndarray  # (p,) numbers of connected components
-    shares: np.ndarray  # (m,) of the square of c in every piece
+    pieces: np.ndarray  # (p,) connected component of every landmark
+    shares: np.ndarray  # (m,) squared norm of the part of c in every component
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the values."""
+        """The values' type."""
         return self.values.dtype
 
     @property
     def known(self) -> np.ndarray:
-        """Orthonormal vectors of the eigenvalue 1, without c: one less than there are pieces (p, u - 1)."""
+        """Orthonormal eigenvectors of the eigenvalue 1, orthogonal to c: one fewer than the components (p, u - 1)."""
         used = self.shares > 0
         if used.sum() < 2:
             return np.empty((len(self.constant), 0))
-        roots = np.sqrt(self.shares[used])  # (u,) c in terms of the pieces' unit vectors
+        roots = np.sqrt(self.shares[used])  # (u,) c in the basis of the components' unit vectors
         others = np.zeros((len(used), len(roots) - 1))
         others[used] = np.linalg.qr(roots[:, None], mode="complete")[0][:, 1:] / roots[:, None]  # orthogonal to c
         return self.constant[:, None] * others[self.pieces]
 
 
 def as_lower(matrix: Lower | np.ndarray) -> Lower:
-    """Return a lower triangle as what products are made with."""
+    """Return a lower triangle as a :class:`Lower`."""
     if isinstance(matrix, Lower):
         return matrix
     constant, none = np.zeros(side(matrix), matrix.dtype), np.empty(0, np.int64)
@@ -192,7 +193,7 @@ def as_lower(matrix: Lower | np.ndarray) -> Lower:
 
 
 def symmetric(matrix: Lower | np.ndarray) -> Lower | np.ndarray:
-    """Return a symmetric matrix as its lower triangle, row by row, unless it is that already: half as much to read."""
+    """Return the lower triangle of a symmetric matrix, row by row, which is half as much to read."""
     if isinstance(matrix, Lower) or matrix.ndim == 1:
         return matrix
     triangle = np.empty(len(matrix) * (len(matrix) + 1) // 2, dtype=matrix.dtype)
@@ -201,7 +202,7 @@ def symmetric(matrix: Lower | np.ndarray) -> Lower | np.ndarray:
 
 
 def whole(matrix: Lower | np.ndarray) -> np.ndarray:
-    """Return all of a symmetric matrix, given that or its lower triangle."""
+    """Return the whole of a symmetric matrix, given that or its lower triangle."""
     if not isinstance(matrix, Lower) and matrix.ndim > 1:
         return matrix
     found = np.empty((side(matrix), side(matrix)), dtype=matrix.dtype)
@@ -213,21 +214,21 @@ def whole(matrix: Lower | np.ndarray) -> np.ndarray:
 
 
 def side(matrix: Lower | np.ndarray) -> int:
-    """Return the number of rows of a symmetric matrix, given all of it or its lower triangle."""
+    """Return the number of rows of a symmetric matrix, given the whole of it or its lower triangle."""
     if isinstance(matrix, Lower):
         return len(matrix.constant)
     return len(matrix) if matrix.ndim > 1 else triangle_side(len(matrix))
 
 
 def degrees(triangle: np.ndarray) -> np.ndarray:
-    """Return the sums of a symmetric matrix's rows."""
+    """Return the row sums of a symmetric matrix, given its lower triangle."""
     sums = np.zeros(triangle_side(len(triangle)))
     compiled_loops().add_row_sums(triangle, sums)
     return sums  # (p,)
 
 
 def normalised_gram(triangle: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str) -> np.ndarray:
-    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, less c c^T for a ``constant`` vector c."""
     found = np.empty(triangle.shape, dtype=precision)
     compiled_loops().normalise(triangle, roots, np.zeros_like(roots) if constant is None else constant, found)
     return found  # a triangle
@@ -236,7 +237,7 @@ def normalised_gram(triangle: np.ndarray, roots: np.ndarray, constant: np.ndarra
 def occupied_gram(
     triangle: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str
 ) -> Lower | np.ndarray:
-    """Return the same as :func:`normalised_gram`, but only its numbers other than zero where they are few."""
+    """Return the same as :func:`normalised_gram`, but only its nonzeros where they are few."""
     n_occupied = compiled_loops().count_occupied(triangle)
     if n_occupied > SPARSE_SHARE * len(triangle):
         return normalised_gram(triangle, roots, constant, precision)
@@ -260,7 +261,7 @@ def search_krylov(
     count: int,
     tolerance: float,
 ) -> int:
-    """Take steps of Lanczos' method; see ``_numba.search_krylov``."""
+    """Continue Lanczos' method; see ``_numba.search_krylov``."""
     given = (as_lower(matrix), basis, diagonal, beside, done, first_look, count, tolerance)
     return int(compiled_loops().search_krylov(*given))
 
@@ -278,7 +279,7 @@ tridiagonal_vectors = _lapack.tridiagonal_vectors
 
 
 def as_columns(rows: Any) -> Any:
-    """Return rows as columns, in the layout that products are fastest with, unless that would take a lot of memory."""
+    """Return rows as columns, in the layout with the fastest products unless that would take a lot of memory."""
     n, d = rows.shape
     if n * d > DENSE_NUMBERS:
         return rows.T.tocsr() if sparse.issparse(rows) else rows.T  # (d, n)
@@ -314,7 +315,7 @@ def impute_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
 def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return each row's q nearest landmarks by the sum of distances (V, b, p), in the order of the landmarks.
 
-    There is a pair of landmarks and distances (b, q) for every q of ``scales``.
+    The list has a pair of landmark numbers and distances (b, q) for every q of ``scales``.
     """
     _, n, p = distances.shape
     indices, values = new_neighbours(n, sum(scales), p, distances)
@@ -332,11 +333,11 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.nd
 def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float]) -> np.ndarray:
     """Turn squared distances into exp(-d^2 / 2 sigma^2), each graph's summing to one (the paper's Eq. (1)), in place.
 
-    A bandwidth of 0 stands for the row's own; see ``_numba.gaussian_exponents``.
+    A bandwidth of 0 means the row's own; see ``_numba.gaussian_exponents``.
     """
     loops().gaussian_exponents(squares, bounds, np.array(bandwidths, dtype=np.float64))
     with np.errstate(under="ignore"):
-        np.exp(squares, out=squares)  # NumPy's works on several numbers at once
+        np.exp(squares, out=squares)  # NumPy's exp uses vector instructions
     loops().unit_sums(squares, bounds)
     return squares
 
@@ -349,7 +350,7 @@ def sort_neighbours(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray
 
 
 def host_neighbours(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return neighbours as these kernels expect them, which they are already."""
+    """Return the neighbours, which are already in the layout of these kernels."""
     return indices, weights
 
 
@@ -366,7 +367,7 @@ def gram(indices: np.ndarray, weights: np.ndarray, total: np.ndarray) -> None:
 
 
 def check_landmark_numbers(indices: np.ndarray, n_landmarks: int) -> None:
-    """Refuse neighbours beyond the landmarks: compiled loops would read and write whatever lies there in memory."""
+    """Raise an error for neighbours that are not landmarks: compiled loops would access memory out of bounds."""
     if not indices.size:
         return
     least = 0 if indices.dtype.kind == "u" else int(indices.min())
@@ -382,20 +383,20 @@ def finish_gram(total: np.ndarray) -> np.ndarray:
 
 
 def select_landmarks(total: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return sums of the landmarks ``own`` alone."""
+    """Return the rows and columns of the sums that belong to the landmarks ``own``."""
     found = np.empty(len(own) * (len(own) + 1) // 2)
     compiled_loops().select_landmarks(total, own, found)
     return found
 
 
 def joined_landmarks(total: np.ndarray) -> np.ndarray:
-    """Return the numbers of the landmarks that any row is joined to, ascending."""
+    """Return the numbers of the landmarks that are a neighbour of any row, ascending."""
     numbers = np.arange(triangle_side(len(total)))
     return np.flatnonzero(total[numbers * (numbers + 3) // 2])  # the diagonal
 
 
 def project(indices: np.ndarray, weights: np.ndarray, bounds: np.ndarray, bases: np.ndarray, unit: bool) -> np.ndarray:
-    """Return [e^1_i .. e^G_i]: every graph's own basis, side by side."""
+    """Return [e^1_i .. e^G_i]: the rows' projections on every graph's basis, side by side."""
     n_graphs, _, r = bases.shape
     stacked = np.empty((len(indices), n_graphs * r), dtype=bases.dtype)
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
@@ -424,13 +425,13 @@ def embed(
 
 
 def cached_parts(n_rows: int) -> list[slice]:
-    """Return rows in parts whose projections fit the cache."""
+    """Return slices of the rows whose projections fit the cache."""
     size = MANY_CACHED_ROWS if are_many_beside() else CACHED_ROWS
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
 def widened(tables: np.ndarray) -> np.ndarray:
-    """Return tables padded with columns of zeros to a multiple of the columns that are added at once."""
+    """Return tables padded with columns of zeros to a multiple of FEW_LANES, which compiled loops add at once."""
     *shape, width = tables.shape
     wide = np.zeros((*shape, -(-width // FEW_LANES) * FEW_LANES), dtype=tables.dtype)
     wide[..., :width] = tables
@@ -438,7 +439,10 @@ def widened(tables: np.ndarray) -> np.ndarray:
 
 
 def row_product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``rows @ columns``; a single row is rounded as one of many would be: BLAS takes another path for it."""
+    """Return ``rows @ columns``.
+
+    A single row is duplicated for the product, because BLAS rounds a product with one row differently.
+    """
     if len(rows) != 1:
         return np.matmul(rows, columns, out=out)
     product = (np.repeat(rows, 2, axis=0) @ columns)[:1]
@@ -535,10 +539,10 @@ def _group_centroids(rows: np.ndarray, labels: np.ndarray, nearest: np.ndarray, 
 def add_start(
     rows: np.ndarray, norms: np.ndarray, least: np.ndarray | None, draws: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return one more row for each run of greedy k-means++, and every row's squared distance to the nearest start.
+    """Return the next start of each run of greedy k-means++, and every row's squared distance to the nearest start.
 
-    ``least`` are those distances to the starts before, None before the first; ``draws`` (runs x trials) are random
-    numbers. The best trial wins: the one that leaves the least sum of squared distances.
+    Starts are row numbers. ``least`` are those distances for the starts so far, None before the first; ``draws``
+    (runs x trials) are random numbers. The trial that leaves the least sum of squared distances wins.
     """
     if least is None:
         numbers = np.minimum((draws[:, 0] * len(rows)).astype(np.int64), len(rows) - 1)  # (runs,)
@@ -562,7 +566,7 @@ def _squares_to(rows: np.ndarray, norms: np.ndarray, number: int) -> np.ndarray:
 
 def _products_with(rows: np.ndarray, numbers: Any) -> np.ndarray:
     """Return the products of all rows with some of them."""
-    with np.errstate(invalid="ignore"):  # of finite numbers: some BLAS read beyond the rows and leave a flag behind
+    with np.errstate(invalid="ignore"):  # all numbers are finite, but some BLAS read beyond the rows and set the flag
         return rows @ rows[numbers].T  # (n, trials)
 
 
@@ -576,7 +580,7 @@ def nearest_in_group(rows: np.ndarray, labels: np.ndarray, means: np.ndarray, sl
 def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int, slack: float = 0.0) -> np.ndarray:
     """Return for every group the member with the least value, -1 for an empty group.
 
-    It is the first one among those that exceed the least by no more than this share of it.
+    It is the first member whose value exceeds the least by at most the share ``slack`` of it.
     """
     least = np.full(n_groups, np.inf)
     np.minimum.at(least, labels, values)
@@ -600,8 +604,8 @@ def label_votes(
 ) -> np.ndarray:
     """Return Z D^(-1) Z^T Y of one graph without each row's own part: the labels of its landmarks' *other* rows.
 
-    Shares sum to one, or to less where a row is alone at some of its landmarks. ``graphs`` are the first and the last
-    column of several graphs, whose votes are added up; without them all columns are one graph's.
+    A row's votes sum to one, or to less where it is alone at some of its landmarks. ``graphs`` are the column ranges
+    (first, last) of several graphs, whose votes are added up; without them all columns belong to one graph.
     """
     indices, weights = np.ascontiguousarray(indices), np.ascontiguousarray(weights)
     votes, loops = np.zeros((len(indices), n_labels)), compiled_loops()  # (n, k)
@@ -613,7 +617,7 @@ def label_votes(
 
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:
-    """Return (x - center) * scale, column by column, of values of any type, in the precision of ``center``."""
+    """Return (x - center) * scale, column by column, of values of any type, as an array of type ``out``."""
     if rows.dtype not in LEVELLED or not rows.flags.c_contiguous:
         rows = rows.astype(center.dtype, order="C")
     found = np.empty(rows.shape, dtype=out)

@@ -35,7 +35,7 @@ from coterie.kernels._torch_votes import prediction_tables  # noqa: F401
 if TYPE_CHECKING:
     import torch
 
-# Several graphs, runs or parts are worked on at once: a GPU is not kept busy by one of them.
+# Several graphs, runs or parts are processed at once: a single one does not keep a GPU busy.
 BATCHED = True
 
 # Products with landmarks and the choice of the nearest ones are one kernel, ``nearest``.
@@ -44,28 +44,28 @@ FUSED = True
 # On a GPU a full reduction of a matrix takes longer than any number of filters that would be tried.
 FILTERS_PER_REDUCTION = math.inf
 
-# The degree of a filter at most: on a GPU products cost little beside the decompositions between filters.
+# The largest degree of a Chebyshev filter: on a GPU products cost little beside the decompositions between filters.
 FILTER_DEGREE = 30
 
-# How products with the landmarks are rounded: three tf32 products are as good as one in float32, and faster.
+# Precisions of products with the landmarks; float32 is done by three tf32 products, as accurate as float32 and faster.
 PRECISIONS = ("float32", "tf32")
 
-# Rows of a dense product, where rows lack views or there is no GPU, and of a float32 sum of outer products.
+# Rows of a dense product, where there is no fused kernel, and of a float32 sum of outer products.
 DENSE_ROWS = 4096
 
 ROWS_PER_PROGRAM = 128
 
 # ``nearest`` keeps the four nearest landmarks of each of NEAREST_LANES lanes: enough for MOST_NEIGHBOURS neighbours.
-# MOST_BITS bits number a lane's landmarks, and leave enough for distances about as fine as float32.
+# At most MOST_BITS bits number a lane's landmarks; the others hold distances at about the precision of float32.
 NEAREST_LANES = 32
 MOST_NEIGHBOURS = 16
 MOST_BITS = 7
 
-# Programs that share the rows which are searched a second time: enough for any card.
+# Programs that share the rows of the second, careful search: enough for any GPU.
 PROGRAMS = 512
 
 
-# Columns of rows that are multiplied at a time, and of tables that are gathered from.
+# Columns of rows that are multiplied at a time; tables that are gathered from have a multiple of GATHERED columns.
 BLOCK_D = 32
 GATHERED = 16
 
@@ -85,7 +85,7 @@ NARROW = Tile(64, 128, 4, 3)  # where the selection does
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
-    """Return float64 zeros where ``like`` is."""
+    """Return float64 zeros on the device of ``like``."""
     import torch
 
     return torch.zeros(shape, dtype=torch.float64, device=like.device)
@@ -108,7 +108,7 @@ def nearest(
     for start in range(0, n, DENSE_ROWS):
         part = slice(start, start + DENSE_ROWS)
         distances = finish_distances(rows[part] @ landmarks.mT, row_norms[part], landmark_norms)  # (b, p)
-        # Sorted, and not by topk: among equals the first landmark wins, as everywhere.
+        # A stable sort and not topk: among equal distances the first landmark wins, as everywhere.
         ((indices[part], squares[part]),) = smallest(distances[None], [q])
     return indices, squares
 
@@ -127,7 +127,7 @@ def nearest_at_scales(
 def nearest_fused(
     rows: Any, row_norms: Any, landmarks: Any, landmark_norms: Any, q: int, precision: str
 ) -> tuple[Any, Any]:
-    """Return the same by Triton: a fast kernel, and a careful one for the rows where that may have missed some."""
+    """Return the same by Triton: a fast kernel, and a careful one for rows whose neighbours the first may miss."""
     import torch
     import triton
 
@@ -169,9 +169,9 @@ def nearest_fused(
 
 
 def widened(table: Any, multiple: int) -> Any:
-    """Return a table with as many columns of zeros more as make a multiple of their number.
+    """Return a table padded with columns of zeros to a multiple of a number of columns.
 
-    Addresses of its rows are then multiples of 16 bytes, and are read four numbers at a time. Without it, the search
+    Its rows then begin at multiples of 16 bytes, and are read four numbers at a time. Without padding, the search
     among 1,000 landmarks took seven times as long for 20 columns as for 32.
     """
     import torch
@@ -243,7 +243,7 @@ def gaussian_weights(squares: Any, bandwidth: float) -> Any:
     else:
         total = torch.where(known, squares, none).sqrt_().sum(dim=1, keepdim=True)  # (b, 1)
         sigma = total.div_(known.sum(dim=1, keepdim=True).clamp_(min=1))
-        spread = (2 * sigma).mul_(sigma).clamp_(min=tiny)  # (b, 1): rows on all their landmarks weigh them alike
+        spread = (2 * sigma).mul_(sigma).clamp_(min=tiny)  # (b, 1); above 0: equal weights where all distances are 0
     weights = torch.where(known, (least - squares).div_(spread).exp_(), none)  # (b, q)
     return weights.div_(weights.sum(dim=1, keepdim=True).clamp_(min=tiny))
 
@@ -269,14 +269,14 @@ def host_neighbours(indices: Any, weights: Any, bounds: np.ndarray) -> tuple[np.
     """Return neighbours as NumPy arrays, sorted by landmark as the kernels of a CPU expect them."""
     from coterie.kernels.cpu import sort_neighbours
 
-    copied = np.array(weights.cpu().numpy())  # sorted in place, which the tensor must not be
+    copied = np.array(weights.cpu().numpy())  # a copy: sorting is in place, and must not change the tensor
     return sort_neighbours(indices.cpu().numpy().astype(np.uint32), copied, bounds)
 
 
 def new_gram(n_landmarks: int, like: Any, n_graphs: int | None = None) -> Any:
-    """Return zeros that :func:`gram` adds to, where ``like`` is; on a GPU those of several graphs together.
+    """Return zeros that :func:`gram` adds to, on the device of ``like``; on a GPU those of several graphs together.
 
-    On a CPU they are the lower triangle alone, row by row.
+    On a CPU they are only the lower triangle, row by row.
     """
     import torch
 
@@ -327,7 +327,7 @@ def finish_gram(total: Any) -> Any:
 
 
 def project(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, unit: bool) -> Any:
-    """Return [e^1_i .. e^G_i]: every graph's own basis, side by side."""
+    """Return [e^1_i .. e^G_i]: the rows' projections on every graph's basis, side by side."""
     import torch
 
     n_graphs, p, r = bases.shape
@@ -375,7 +375,7 @@ def guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: 
 
 
 def embed_or_guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, rotation: Any, anchors: Any) -> Any:
-    """Return u* at the rows, or the weights that it guides if there are ``anchors``."""
+    """Return the rows' u*, or the weights that it guides if there are ``anchors``."""
     import torch
 
     n_graphs, p, r = bases.shape
@@ -477,7 +477,7 @@ def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
 
 
 def symmetric(matrix: Any) -> Any:
-    """Return symmetric matrices as they are worked on: all of them."""
+    """Return symmetric matrices unchanged: they are stored whole."""
     return matrix
 
 
@@ -490,12 +490,12 @@ def side(matrix: Any) -> int:
 
 
 def degrees(gram: Any) -> Any:
-    """Return the sums of the rows of symmetric matrices."""
+    """Return the row sums of symmetric matrices."""
     return gram.sum(dim=-1)  # (..., p)
 
 
 def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str) -> Any:
-    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, without its part along a ``constant`` vector."""
+    """Return D^(-1/2) G D^(-1/2), given the roots of 1 / D, less c c^T for a ``constant`` vector c."""
     import torch
 
     found = gram * roots[..., None, :] * roots[..., None]  # (G, p, p)
@@ -555,14 +555,14 @@ def impute_distances(distances: Any, likeness: Any) -> Any:
 
 
 def level(rows: Any, center: Any, scale: Any, out: Any) -> Any:
-    """Return (x - center) * scale, column by column, of values of any type, in the precision of ``center``."""
+    """Return (x - center) * scale, column by column, of values of any type, as a tensor of type ``out``."""
     import torch
 
     return (rows.to(center.dtype) - center).mul_(scale).to(getattr(torch, np.dtype(out).name))
 
 
 def block_width(size: int) -> int:
-    """Return the columns that a program works on: a power of two, at least the 16 of a small product."""
+    """Return the columns that a program works on: a power of two, and at least 16, the smallest size of a product."""
     return max(16, 1 << (size - 1).bit_length())
 
 
@@ -570,7 +570,7 @@ _bounds: dict[tuple[Any, ...], Any] = {}
 
 
 def bounds_at(bounds: np.ndarray, like: Any) -> Any:
-    """Return the bounds where ``like`` is; cached, because every launch needs them."""
+    """Return the bounds on the device of ``like``; cached, because every launch needs them."""
     import torch
 
     key = (like.device, *bounds.tolist())

@@ -1,1 +1,1 @@
-"""The stages of the method, one file each: what each makes goes to the next as a typed, frozen result."""
+"""The stages of the method, one file each: every stage passes a typed, frozen result to the next."""

@@ -1,4 +1,4 @@
-"""Do partitions agree, and do the views agree with one?"""
+"""The agreement of partitions with each other, and of the views with a partition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from coterie.metrics import ari_of
 from coterie.threads import in_order
 from coterie.views import Preparation
 
-# Less is beyond what a sample of rows can tell.
+# Smaller disagreement cannot be measured on a sample of rows.
 LEAST_DISAGREEMENT = 1e-3
 
 
 def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the adjusted Rand index of two partitions over the rows that both hold (labels of at least 0).
+    """Return the adjusted Rand index of two partitions, over the rows that have a label (at least 0) in both.
 
     It is 0 where there is nothing to agree on: no rows, a single cluster, or clusters of single rows.
 
@@ -37,7 +37,7 @@ def partition_agreement(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def table_agreement(table: np.ndarray) -> float:
-    """Return the same from how many rows of each cluster of one partition are in each of the other's."""
+    """Return the same as :func:`partition_agreement` from the contingency table of the two partitions."""
     n_rows = int(table.sum())
     largest = {int(table.sum(axis=1).max()), int(table.sum(axis=0).max())}
     return 0.0 if n_rows < 2 or largest in ({1}, {n_rows}) else ari_of(table)
@@ -46,7 +46,7 @@ def table_agreement(table: np.ndarray) -> float:
 def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
     """Return the graphs of each view, given the view of every graph.
 
-    The concatenation is left out: it is not independent of the other views. With one view there is nothing else.
+    The concatenation is left out, as it is not independent of the other views, unless there is nothing else.
     """
     views = sorted(set(graph_views) - {CONCATENATION}) or [CONCATENATION]
     return [[g for g, own in enumerate(graph_views) if own == view] for view in views]
@@ -55,12 +55,12 @@ def group_by_view(graph_views: Sequence[int]) -> list[list[int]]:
 def neighbour_agreement(
     block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray, n_threads: int = 1
 ) -> np.ndarray:
-    """Return how well each view's neighbours predict labels: adjusted Rand index, one a view.
+    """Return how well each view's neighbours predict labels: one adjusted Rand index per view.
 
-    Every landmark has the labels of the rows that are joined to it, in the shares of their weights; every row is
-    predicted to have the label with the largest weighted share over its own landmarks. Its own label takes no part:
-    where landmarks are nearly as many as rows, any labels would predict themselves. Rows that lack a view or are alone
-    in it do not count for it, and neither does the concatenation, which is made of the other views.
+    A landmark has the labels of the rows that are joined to it, in proportion to their weights. A row is predicted to
+    have the label with the largest weighted share over its landmarks. Its own label is left out: where there are nearly
+    as many landmarks as rows, any labels would predict themselves. A view's index leaves out rows that lack the view or
+    share no landmark with other rows. The concatenation has none, as it is made of the other views.
     """
     return neighbour_agreements(block, bounds, graph_views, labels[None], n_threads)[0]  # (V,)
 
@@ -68,7 +68,7 @@ def neighbour_agreement(
 def neighbour_agreements(
     block: Block, bounds: np.ndarray, graph_views: Sequence[int], partitions: np.ndarray, n_threads: int = 1
 ) -> np.ndarray:
-    """Return the same for several partitions (T x n): (T, V)."""
+    """Return :func:`neighbour_agreement` for several partitions (T x n), as an array (T, V)."""
     kernels = kernels_of(block.weights)
     if kernels.BATCHED:
         views = group_by_view(graph_views)
@@ -79,9 +79,9 @@ def neighbour_agreements(
 
 
 def share_of_disagreement(found: np.ndarray, other: np.ndarray) -> float:
-    """Return which share of what views disagree on with other clusters is left: geometric mean over the views (V,).
+    """Return the geometric mean over the views (V,) of the ratios (1 - found) / (1 - other) of two agreements.
 
-    So every view counts alike, and one that agrees with nothing does not outweigh the rest.
+    It gives every view equal weight: one that agrees with nothing does not outweigh the others.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def share_of_disagreement(found: np.ndarray, other: np.ndarray) -> float:
 def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray) -> float:
     """Return how well the views' neighbours predict the cluster that they predict worst.
 
-    It is the Jaccard index of a cluster and of the rows that are predicted to be in it, averaged over the views. Of an
-    adjusted Rand index over all rows, a cut through a small cluster would change next to nothing.
+    This is the Jaccard index of the cluster and the rows that are predicted to be in it, averaged over the views. An
+    adjusted Rand index over all rows would hardly change if a small cluster were split.
     """
     own, sizes = labels, np.bincount(labels)  # (n,), (k,)
     found = []
@@ -109,7 +109,7 @@ def weakest_cluster(block: Block, bounds: np.ndarray, graph_views: Sequence[int]
 def predicted_labels(
     block: Block, bounds: np.ndarray, graph_views: Sequence[int], labels: np.ndarray, n_threads: int = 1
 ) -> list[np.ndarray]:
-    """Return the labels that each view's neighbours predict (n,), -1 for rows that have none there; see above."""
+    """Return the labels (n,) that each view predicts, as in :func:`neighbour_agreement`; -1 for rows left out."""
     k = int(labels.max()) + 1
 
     def predict(graphs: list[int]) -> np.ndarray:
@@ -121,9 +121,9 @@ def predicted_labels(
 
 
 def are_more_than_words(preparations: Sequence[Preparation]) -> bool:
-    """Whether some view is more than words or links.
+    """Whether any view holds something other than words or links.
 
-    Texts with rare words in common, such as two versions of one, lie apart from all others in every view of words:
-    views agree on them as on nothing else, and they are not the clusters that anybody looks for.
+    Texts with rare words in common, such as two versions of one text, are far from all others in every view of words.
+    The views agree on them more than on anything else, but they are not the clusters that users look for.
     """
     return not all(preparation.kind.split(",")[0] in ("words", "graph") for preparation in preparations)

@@ -1,4 +1,4 @@
-"""An embedding -> labels, by centroids that new rows can be compared with."""
+"""k-means on the embedding: centroids, and the labels of rows of the fit and new rows by their nearest centroid."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ RUN_PASSES = 100
 REFINE_ROWS = 200_000
 REFINE_PASSES = 10
 
-# For more than MANY_CLUSTERS clusters, runs of k-means are fewer in proportion, one of them from cluster-QR: a start at
-# random misses some of many clusters nearly always, and that one hardly ever. They take FEW_ROWS rows, or
-# FEW_PER_CLUSTER for each cluster where that is more, and only the best goes on to RUN_ROWS.
+# Above MANY_CLUSTERS clusters, the number of k-means runs falls in proportion, and one of them starts from cluster-QR:
+# a random start nearly always misses some of many clusters, and cluster-QR hardly ever does. The runs use FEW_ROWS
+# rows, or FEW_PER_CLUSTER per cluster where that is more, and only the best one continues on RUN_ROWS.
 MANY_CLUSTERS = 32
 FEW_ROWS = 5000
 FEW_PER_CLUSTER = 10
-SEEDS_PER_CLUSTER = 10  # rows that starts are drawn from
+SEEDS_PER_CLUSTER = 10  # rows per cluster that starts are drawn from, above MANY_CLUSTERS
 
 
 @storable_block
@@ -40,7 +40,7 @@ class Partition:
 
     labels: np.ndarray  # (b,) int32
     nearest: np.ndarray  # (b,) squared distance to the row's own centroid
-    second: np.ndarray  # (b,) and to the next one; the same as ``nearest`` for a row of zeros
+    second: np.ndarray  # (b,) squared distance to the next one; the same as ``nearest`` for a row of zeros
 
     @property
     def confidence(self) -> np.ndarray:
@@ -70,14 +70,14 @@ def shares_of_clusters(embedding: np.ndarray, centroids: np.ndarray, lacking: np
     """
     squares = squared_gaps(embedding, centroids)  # (b, k)
     least = squares.min(axis=1, keepdims=True)  # (b, 1)
-    # Relative to the nearest: a row on a centroid has all of its share there, or shares it with equal centroids.
+    # Relative to the nearest centroid: a row on a centroid has a share of 1, divided between equal centroids.
     near = np.where(squares == least, 1.0, least / np.where(squares == least, 1.0, squares))
     near[lacking] = np.nan
     return near / near.sum(axis=1, keepdims=True)
 
 
 def squared_gaps(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Return the squared distances between rows and centroids, in float64: near ones must not cancel."""
+    """Return the squared distances between rows and centroids, in float64 against cancellation."""
     rows, centroids = rows.astype(np.float64), centroids.astype(np.float64)
     lengths = (rows**2).sum(axis=1)[:, None] + (centroids**2).sum(axis=1)  # (b, k)
     return np.maximum(lengths - 2 * rows @ centroids.T, 0)
@@ -93,7 +93,7 @@ def fit_centroids(
     n_threads: int = 1,
     all_runs: bool = True,
 ) -> np.ndarray:
-    """Return k centroids of rows whose blocks are their embedding.
+    """Return k centroids, given rows whose blocks hold their embedding.
 
     Unless ``all_runs``, fewer than ``n_init`` runs of k-means are made where clusters are many.
     """
@@ -112,9 +112,9 @@ def fit_centroids(
 
 
 def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """Return the centroids of the best run of k-means: from the groups of cluster-QR, and from rows far apart.
+    """Return the centroids of the best of several runs of k-means: one from cluster-QR, the others from rows far apart.
 
-    ``draws`` are those of :func:`coterie.method.seeding.draw_starts` for the latter.
+    ``draws`` holds the random numbers of the latter, from :func:`coterie.method.seeding.draw_starts`.
     """
     k, kernels = draws.shape[1], kernels_of(sample)
     if kernels.BATCHED:
@@ -129,7 +129,7 @@ def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) ->
 
 
 def fewer_runs(n_runs: int, k: int) -> int:
-    """Return how many runs of k-means are made of those that few clusters would get.
+    """Return the number of k-means runs for k clusters, given that for few clusters.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def fewer_runs(n_runs: int, k: int) -> int:
 
 
 def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:
-    """Return the centroids of the best of several runs of k-means; ``draws`` are those of the runs' starts."""
+    """Return the centroids of the best of several runs of k-means; ``draws`` are the random numbers of their starts."""
     groups = [draws] if kernels_of(sample).BATCHED else np.split(draws, len(draws))
     ends = list(in_order(lambda own: best_run(sample, sample[far_apart(sample, own)]), groups, n_threads))
     return min(ends, key=lambda end: end[1])[0]  # (k, c)
@@ -154,12 +154,12 @@ def best_run(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def lloyd(sample: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the centroids at which k-means ends from the given ones (k x c), and the inertia there."""
+    """Return the centroids of k-means started from the given ones (k x c), and their inertia."""
     return best_run(sample, start[None])
 
 
 def kmeans_runs(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centroids at which several runs of k-means end (runs x k x c), and their inertias (runs,)."""
+    """Return the final centroids of several runs of k-means (runs x k x c), and their inertias (runs,)."""
     kernels, centroids = kernels_of(sample), starts
     if kernels.BATCHED:
         return kernels.kmeans_runs(sample, starts, RUN_PASSES)
@@ -204,12 +204,12 @@ class Prediction:
     Attributes
     ----------
     first_row : int
-        The number of the first of them.
+        The number of the first row.
     labels : ndarray of shape (b,)
     confidence : ndarray of shape (b,)
     embedding : ndarray of shape (b, n_components)
     novelty : ndarray of shape (b,) or None
-        None for a model whose file is older than novelty.
+        None for a model without a novelty scale.
     """
 
     first_row: int
@@ -227,11 +227,11 @@ class Prediction:
 @storable_block
 @dataclass(frozen=True)
 class Census:
-    """The sizes, medoids and mean confidence of clusters, among some consecutive rows."""
+    """The sizes and medoids of the clusters among some consecutive rows, and the rows' summed confidence."""
 
     n_rows: int
     sizes: np.ndarray  # (k,)
-    medoids: np.ndarray  # (k,) the row nearest to each centroid, counted from the first of these; -1 for an empty one
+    medoids: np.ndarray  # (k,) number of the row nearest to each centroid, from the first of these rows; -1 without any
     gaps: np.ndarray  # (k,) its squared distance, infinite for an empty cluster
     confidence: np.ndarray  # () the sum over the rows
 
@@ -263,8 +263,8 @@ def merge_censuses(parts: Sequence[Census]) -> Census:
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return the groups' means of the cluster-QR method (Damle, Minden and Ying 2019).
 
-    A pivoted QR of the embedding finds k rows that are as different as possible; the rotation nearest to them turns the
-    embedding's axes into clusters. It needs no starting point.
+    A pivoted QR of the embedding finds k rows that are as different as possible. The rotation nearest to them maps the
+    embedding's axes to clusters. It needs no starting point.
     """
     # One more, constant column makes the k corners of a simplex linearly independent; they span only k - 1 directions
     # without it.

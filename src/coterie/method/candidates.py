@@ -1,12 +1,12 @@
-"""Several ways to merge the same graphs, and the one that the views agree with most.
+"""Several ways to merge the same graphs, and the choice of the one that the views agree with most.
 
-A cut through a large cluster is seen by one view and not by the others; a small cluster that all views see is in every
-view's neighbourhoods. So each view's graphs, before any guiding, are asked to predict every row's cluster from the
-other rows at its landmarks. The partition that all views predict best is taken, unless other landmarks would not have
-led to it and do lead to another one. Labels never take part.
+A split of a large cluster shows in one view but not in the others; a small cluster that is real shows in every view's
+neighbourhoods. So each view's graphs, before any guiding, predict every row's cluster from the other rows at its
+landmarks. The partition that the views predict best is chosen, unless it does not replicate with other landmarks and
+another candidate's does. Class labels are never used.
 
 Candidates share the search for neighbours and, in the first round, the graphs' eigenvectors: one more costs a sum over
-rows, a small eigenproblem and a k-means on a sample. Only where they leave doubt do all go on.
+rows, a small eigenproblem and k-means on a sample. All are guided further only where their first round is ambiguous.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ from coterie.method.seeding import draw_starts
 from coterie.rows import Rows
 from coterie.threads import in_order
 
-# A later candidate is taken only if the views disagree with it on no more than this share of what they disagree on with
-# the best one before, a view at a time and all together: other landmarks change it as much. Beside a view of noise,
-# small gains of the rest are large as shares of a view, and small as shares of all.
+# A later candidate replaces the best one before it only if the views' disagreement (1 - agreement) falls below this
+# share of that with the other, both by view and for the mean of all: a draw of other landmarks changes it as much. Next
+# to a view of noise, a small gain of the other views is a large share by view, but a small one of the mean.
 CLEARLY_LESS = 0.95
 
-# A candidate with less than half as many clusters in effect (exp of their entropy) as the best one before it has mostly
-# split a few odd rows off, which every view agrees on. Its agreement must exceed by this.
+# A candidate with less than half the effective number of clusters (exp of their entropy) of the best one before it has
+# mostly split off a few outliers, which every view agrees on. Its agreement must be higher by FAR_LEAD.
 SPLINTERED = np.log(2)
 FAR_LEAD = 0.3
 
-# Clusters that two halves of the landmarks agree on less than REPLICATED (adjusted Rand index) may be chance. They are
-# not taken if another candidate's replicate better by STEADIER, and either beyond chance or with better agreement.
+# Clusters with a stability (adjusted Rand index of two halves of the landmarks) below REPLICATED may be chance. Another
+# candidate is taken if its stability is higher by STEADIER, and if it is above REPLICATED or its agreement is higher.
 REPLICATED = 0.5
 STEADIER = 0.15
 
-# Agreement beyond which clusters hardly touch.
+# Clusters with an agreement above this hardly touch.
 SEPARATE = 0.99
 
-# First rounds whose clusters are this much alike (adjusted Rand index) leave no doubt.
+# If all candidates' clusters after the first round are this similar (adjusted Rand index), it decides between them.
 ALIKE = 0.8
 
-# Clusters this much like those of the check before (adjusted Rand index) would be changed no further than by chance.
+# If clusters are more similar than this to those of the check before (adjusted Rand index), more rounds would change
+# them only by chance.
 SETTLED = 0.98
 
-# Rows that k-means runs on, and its starts besides that of cluster-QR.
+# Rows that k-means runs on, and its starts besides the one from cluster-QR.
 CUT_ROWS = 5000
 CUT_STARTS = 3
 
@@ -73,17 +74,17 @@ class Candidate:
     name : str
         The basis.
     rounds : int
-        How many there were.
+        Number of rounds.
     agreements : ndarray of shape (V,)
         How well each view's neighbours predict the clusters: adjusted Rand index.
     labels : ndarray of shape (s,)
-        The clusters of some rows.
+        The clusters of the sample's rows.
     view : AugmentedView
-        Of the first round.
+        The augmented view of the first round.
     training : CoTraining, default=None
         All rounds, perhaps more than ``rounds``; None where only the first was run.
     stability : float, default=None
-        How far clusters replicate with other landmarks; None where that was not in question.
+        How far the clusters replicate with other landmarks; None where that was not measured.
     """
 
     name: str
@@ -96,32 +97,32 @@ class Candidate:
 
     @property
     def agreement(self) -> float:
-        """Averaged over the views."""
+        """The mean over the views."""
         return float(np.mean(self.agreements))
 
     @property
     def entropy(self) -> float:
-        """Of the clusters' shares of the rows, in nats."""
+        """The entropy of the clusters' shares of the rows, in nats."""
         shares = np.bincount(self.labels) / len(self.labels)
         return float(-np.sum(shares * np.log(np.where(shares > 0, shares, 1.0))))
 
     def share_left(self, other: Candidate) -> float:
-        """Return which share of what views disagree on with another candidate's clusters is left.
+        """Return the views' disagreement (1 - agreement), relative to that with another candidate.
 
-        It is the larger of two: the share of all disagreement; and a view's on average, a cluster in effect. Clusters
-        that are merged, or hold a row or two, leave less to disagree on, so that is set against their number, exp of
-        their entropy.
+        It is the larger of two ratios: that of the mean over the views; and the geometric mean of the views' ratios,
+        each per effective cluster (exp of the entropy), because merged clusters, or clusters of a row or two, leave
+        less to disagree on.
         """
         by_view = share_of_disagreement(self.agreements, other.agreements) * np.exp(other.entropy - self.entropy)
         together = share_of_disagreement(np.array([self.agreement]), np.array([other.agreement]))
         return float(max(by_view, together))
 
     def is_splintered(self, other: Candidate) -> bool:
-        """Whether nearly all rows are in far fewer clusters than another candidate's."""
+        """Whether the effective number of clusters is less than half that of another candidate."""
         return self.entropy < other.entropy - SPLINTERED
 
     def is_clearly_better(self, other: Candidate) -> bool:
-        """Whether the views agree so much better that the other candidate, which comes before, is not taken."""
+        """Whether the views agree so much better that this candidate replaces the ``other``, which comes before it."""
         if self.is_splintered(other):
             return self.agreement > other.agreement + FAR_LEAD
         return self.share_left(other) < CLEARLY_LESS
@@ -156,7 +157,7 @@ def judge(
     if kernels_of(sample.weights).BATCHED:
         return judge_at_once(views, plans, sample, bounds, graph_views)
     found: list[Candidate] = []
-    for (name, view), plan in zip(views.items(), plans, strict=True):  # each on all threads: they are few
+    for (name, view), plan in zip(views.items(), plans, strict=True):  # they are few, so each uses all threads
         labels = cut(sample, view.basis, bounds, *plan, n_threads)
         agreements = known_agreements(labels, found)
         if agreements is None:
@@ -166,9 +167,9 @@ def judge(
 
 
 def known_agreements(labels: np.ndarray, found: Sequence[Candidate]) -> np.ndarray | None:
-    """Return the agreements of a candidate that led to the same clusters; None where there is none.
+    """Return the agreements of an earlier candidate with the same clusters; None where there is none.
 
-    Clusters that hardly touch are found by all, and to ask the views takes as long as to find them.
+    All candidates find clusters that hardly touch, and computing the agreements takes as long as finding the clusters.
     """
     return next((own.agreements for own in found if partition_agreement(own.labels, labels) == 1), None)  # (V,)
 
@@ -180,7 +181,7 @@ def judge_at_once(
     bounds: np.ndarray,
     graph_views: Sequence[int],
 ) -> list[Candidate]:
-    """Return the same from one cut of all augmented views: on a GPU three take no longer than one."""
+    """Return the same as :func:`judge` by one batch of k-means: on a GPU three views take no longer than one."""
     some, draws = zip(*plans, strict=True)
     embeddings = [unit_embedding(sample, view.basis, bounds) for view in views.values()]  # T times (s, c)
     found = kernels_of(sample.weights).cut_tables(embeddings, np.stack(some), np.stack(draws), RUN_PASSES)  # (T, s)
@@ -191,13 +192,13 @@ def judge_at_once(
 def choose(candidates: Sequence[Candidate]) -> Candidate:
     """Return the candidate that the views agree with most, unless another one's clusters replicate far better.
 
-    A cut through a cloud of rows along one view's neighbourhoods is predicted by that view, and a single view predicts
-    any smooth cut; but other landmarks would not have led to it.
+    A split of one cloud of rows along a view's neighbourhoods is predicted by that view, and a single view predicts any
+    smooth split; but such a split does not replicate with other landmarks.
     """
     best = choose_by_agreement(candidates)
     if best.stability is None or best.stability >= REPLICATED:
         return best
-    # A few odd rows, split off, replicate as nothing else does.
+    # Splitting off a few outliers replicates better than anything else: such candidates are left out.
     whole = [own for own in candidates if own is best or not own.is_splintered(best)]
     measured = {number: own.stability for number, own in enumerate(whole) if own.stability is not None}
     steadiest = whole[max(measured, key=measured.__getitem__)]
@@ -209,7 +210,8 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 def choose_by_agreement(candidates: Sequence[Candidate]) -> Candidate:
     """Return the first candidate, unless a later one agrees clearly better with the views.
 
-    Where all of them agree nearly perfectly, clusters are separate, and the second one is made for those.
+    Where the agreement of every candidate is nearly perfect, clusters are separate, and the second candidate
+    ("commute") is made for such clusters.
     """
     best = candidates[0]
     separate = min(candidate.agreement for candidate in candidates) > SEPARATE
@@ -221,10 +223,10 @@ def choose_by_agreement(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def leave_doubt(candidates: Sequence[Candidate]) -> bool:
-    """Whether all candidates should go on, unless one leads to clusters that hardly touch.
+    """Return whether the choice is ambiguous after the first round, so that all candidates should be guided.
 
-    So they should where some lead to clusters that differ from the first one's, and where "islands" would be taken:
-    views agree with those before the others have been guided.
+    It is where some candidate's clusters differ from the first one's, and where "islands" is the best: views agree with
+    its clusters before the others have been guided. It never is where the best one's clusters hardly touch.
     """
     best, first = choose(candidates), candidates[0].labels
     differ = any(partition_agreement(first, other.labels) < ALIKE for other in candidates[1:])
@@ -232,18 +234,18 @@ def leave_doubt(candidates: Sequence[Candidate]) -> bool:
 
 
 class EarlyStopping:
-    """Stops the rounds of a candidate where the views agree with its clusters best; ``cotrain`` calls it after each.
+    """Stops a candidate's rounds where the views agree best with its clusters; ``cotrain`` calls it after each round.
 
     Parameters
     ----------
     first : Candidate
-        After its first round.
+        The candidate after its first round.
     numbers : sequence of int
-        After how many rounds clusters are checked.
+        The rounds after which clusters are checked.
     sample : Block
         The neighbours of some rows, before any guiding.
     bounds, graph_views
-        Which columns are which graph's, and which graphs are which view's.
+        The columns of every graph, and the view of every graph.
     n_clusters : int
     rng : numpy.random.Generator
     n_threads : int, default=1
@@ -266,7 +268,7 @@ class EarlyStopping:
         self.checked = [first] if 1 in numbers else []
 
     def __call__(self, guides: Sequence[Guide], view: AugmentedView) -> bool:
-        """Check the clusters, if it is time to, and return whether another round is worth its time."""
+        """Check the clusters after the rounds in ``numbers``, and return whether another round is worth its time."""
         number = len(guides) + 1
         if number > 1:
             self.guided = guides[-1](self.guided, self.bounds)
@@ -277,9 +279,9 @@ class EarlyStopping:
         return are_worth_more(self.first.name, [own.agreement for own in self.checked]) and not self.have_settled()
 
     def have_settled(self) -> bool:
-        """Whether clusters are those of the check before, and views agree with them hardly better.
+        """Whether clusters are nearly those of the check before, and views do not agree clearly better with them.
 
-        Small ones among large ones ("islands") show late.
+        It is never so for "islands": small clusters among large ones appear late.
         """
         if self.first.name == "islands" or len(self.checked) < 2:
             return False
@@ -287,16 +289,16 @@ class EarlyStopping:
         return partition_agreement(before.labels, now.labels) > SETTLED and not now.is_clearly_better(before)
 
     def check(self, number: int, view: AugmentedView) -> None:
-        """Cut the sample into clusters and ask the views."""
+        """Cluster the sample, and record how well the views agree with the clusters."""
         plan = plan_cut(len(self.guided.indices), self.n_clusters, self.rng)
         labels = cut(self.guided, view.basis, self.bounds, *plan, self.n_threads)
         agreements = neighbour_agreement(self.unguided, self.bounds, self.graph_views, labels, self.n_threads)
         self.checked.append(replace(self.first, rounds=number, agreements=agreements, labels=to_host(labels)))
 
     def best(self, training: CoTraining) -> Candidate:
-        """Return the candidate after as many of its rounds as the views agree with most."""
+        """Return the candidate after the round that the views agree with most, of those that were checked."""
         last = len(training.history)
-        if last not in [own.rounds for own in self.checked]:  # nothing changed any more, between two checks
+        if last not in [own.rounds for own in self.checked]:  # the rounds converged between two checks
             self.check(last, training.view)
         return replace(max(self.checked, key=lambda own: own.agreement), training=training)
 
@@ -304,8 +306,8 @@ class EarlyStopping:
 def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
     """Return whether the rounds of a basis go on, given how well the views agreed at every check so far.
 
-    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or at a check where views agree
-    no better than at the one before; small clusters among large ones show late, so those of "islands" go on.
+    Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or where views agree no better
+    than at the check before. The latter does not end those of "islands": small clusters among large ones appear late.
 
     Examples
     --------
@@ -324,11 +326,11 @@ def better_centroids(
     graph_map: GraphMap,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, float]:
-    """Return the given centroids, or those that k-means ends at from the candidate's clusters; and their agreement.
+    """Return the given centroids, or those of k-means started from the candidate's clusters; and their agreement.
 
-    k-means with the least inertia may cut a large cluster rather than keep a small one. From clusters that are right it
-    stays with them, and the views tell which is better. ``sample`` are some rows' neighbours
-    before any guiding, and ``embedding`` (s x c) is that of the same rows after it.
+    The k-means solution of least inertia may split a large cluster instead of keeping a small one. Started from the
+    right clusters, k-means keeps them, and the views' agreement decides which solution is better. ``sample`` holds some
+    rows' neighbours before any guiding, and ``embedding`` (s x c) is that of the same rows after it.
     """
     bounds, graph_views = graph_map.bounds, [graph.view for graph in graph_map.graphs]
     means = label_centroids(embedding, candidate.labels, centroids)
@@ -345,13 +347,13 @@ def better_centroids(
 
 
 def label_centroids(embedding: np.ndarray, labels: np.ndarray, default: np.ndarray) -> np.ndarray:
-    """Return the mean of the rows of each label; where there are none, the given centroid."""
+    """Return the mean of the rows of each label; for a label without rows, its ``default`` centroid."""
     means, counts = means_of_groups(embedding, labels, len(default))
     return like(np.where(counts[:, None] > 0, to_host(means), default), embedding)  # (k, c)
 
 
 def plan_cut(n_rows: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that :func:`cut` runs k-means on, and the draws of its starts."""
+    """Return the rows that :func:`cut` runs k-means on, and the random numbers of its starts."""
     return np.sort(rng.permutation(n_rows)[:CUT_ROWS]), draw_starts(fewer_runs(CUT_STARTS, k), k, rng)
 
 
@@ -364,7 +366,7 @@ def cut(
 
 
 def embed_sample(block: Block, basis: Basis, bounds: np.ndarray, n_threads: int) -> np.ndarray:
-    """Return rows in an augmented view, as unit rows; on a CPU some of them on each thread."""
+    """Return the embedding of rows in an augmented view, as unit rows; on a CPU by several threads."""
     if kernels_of(block.weights).BATCHED:
         return unit_embedding(block, basis, bounds)  # (s, c)
     starts = range(0, len(block.weights), EMBEDDED_ROWS)

@@ -1,4 +1,4 @@
-"""Graphs -> rounds of guided co-training -> the guides and the basis that embed any row (Algorithm 1, steps 3 to 5)."""
+"""Rounds of guided co-training: graphs -> the guides and the basis that embed any row (Algorithm 1, steps 3 to 5)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from coterie.validation import must_be_finite
 # power.
 CONSENSUS_POWER = 0.25
 
-# At most this many vectors of a graph more than clusters are used.
+# At most this many more vectors of a graph are used than there are clusters.
 MORE_VECTORS = 20
 
-# The least weight of a graph: the consensus can tell noise from structure better than any one graph's vectors can.
+# The least trust of a graph: the consensus separates noise from structure better than one graph's vectors can.
 LEAST_TRUST = 0.05
 
 
@@ -47,7 +47,7 @@ class CoTrainingSettings:
 
     n_components: int  # k, columns of U*
     n_vectors: int  # r, singular vectors of every graph that are used
-    drop_first: bool  # whether a graph's first vector, which is constant, is left out of those that are searched for
+    drop_first: bool  # whether a graph's first vector, which is constant, is left out of its eigenproblem
     weighting: str  # of a graph's vectors: one of spectra.WEIGHTINGS
     unit: bool  # whether each graph's rows are made unit before they are merged
     cosine: bool  # guide by the cosine of u*_i and u*_j instead of their inner product
@@ -57,21 +57,21 @@ class CoTrainingSettings:
     graph_weights: np.ndarray  # (G,)
     trust: bool  # whether graphs whose vectors are localised are weighted down
     n_threads: int = 1  # for the small eigenproblems
-    add_constant: bool = False  # whether the constant vector is put in front of those that were searched for
+    add_constant: bool = False  # whether the constant vector is put in front of those of the eigenproblem
 
 
 @dataclass(frozen=True)
 class Round:
     """One line of the history."""
 
-    change: float  # of A* at the landmarks against the round before, relative; nan in the first round
+    change: float  # relative change of A* at the landmarks since the round before; nan in the first round
     agreement: float  # share of all bases that the consensus holds, in [0, 1]
     seconds: float
 
 
 @dataclass(frozen=True)
 class GraphWeights:
-    """How much weight each graph has, and how many rows every two graphs share."""
+    """The weight of each graph, and the number of rows that every two graphs share."""
 
     weights: np.ndarray  # (G,)
     common: np.ndarray  # (G, G) number of rows with neighbours in both graphs
@@ -79,7 +79,7 @@ class GraphWeights:
 
 @dataclass(frozen=True)
 class AugmentedView:
-    """U* of one round, and what it was made of."""
+    """U* of one round as a basis, with the spectra, consensus and weights that it was computed from."""
 
     basis: Basis
     spectra: tuple[Spectrum, ...]
@@ -108,7 +108,7 @@ class CoTraining:
         return self.views[-1]
 
     def until(self, n_rounds: int, rows: Rows, bounds: np.ndarray) -> CoTraining:
-        """Return the first rounds alone, given the ``rows`` that all began with."""
+        """Return only the first ``n_rounds`` rounds, given the ``rows`` before any guiding."""
         if n_rounds >= len(self.history):
             return self
         guides = self.guides[: n_rounds - 1]
@@ -127,12 +127,12 @@ def cotrain(
     go_on: Callable[[Sequence[Guide], AugmentedView], bool] = lambda guides, view: True,
     consume: bool = False,
 ) -> CoTraining:
-    """Alternate between the augmented view and the graphs that it guides, until A* stays the same.
+    """Alternate between computing the augmented view and guiding the graphs by it, until A* converges.
 
-    ``landmarks`` are the landmarks' own rows. They are guided beside the others, so that U* at the landmarks is known
-    here, wherever the rows live. ``first_view`` is the first round's, where it is known. ``go_on`` is told of
-    every round, and says whether there may be another. With ``consume``, the blocks of ``rows`` are freed as soon as
-    they are guided: they cannot be used afterwards if there is more than one round.
+    ``landmarks`` holds the landmarks' own neighbours. They are guided here as well, so that U* at the landmarks is
+    available wherever the rows are stored. ``first_view`` is the first round's view, if it has been computed. ``go_on``
+    is called after every round, and returns whether another may follow. With ``consume``, the blocks of ``rows`` are
+    freed as soon as they are guided, so they cannot be used afterwards if there is more than one round.
     """
     guides: list[Guide] = []
     history: list[Round] = []
@@ -153,7 +153,7 @@ def cotrain(
             return CoTraining(rows, tuple(guides), tuple(views), tuple(history))
         guide = Guide(view.basis, like(guide_anchors(anchors, settings.cosine), landmarks.weights))
         guided = partial(guide, bounds=bounds)
-        rows = rows.replace(guided) if consume or guides else rows.map(guided)  # guided rows are our own
+        rows = rows.replace(guided) if consume or guides else rows.map(guided)  # only this loop uses guided rows
         landmarks = guide(landmarks, bounds)
         guides.append(guide)
         before = anchors
@@ -162,10 +162,10 @@ def cotrain(
 def next_view(
     rows: Rows, landmarks: Block, bounds: np.ndarray, settings: CoTrainingSettings, before: AugmentedView | None
 ) -> AugmentedView:
-    """Return the augmented view of graphs as they are now.
+    """Return the augmented view of the graphs in their current state.
 
-    The round ``before`` gives the eigenvectors a start, and the graphs their weights: guided graphs agree with what
-    guided them, so they are weighted in the first round alone.
+    The round ``before`` gives the eigenproblems their starts, and the graphs their weights: guided graphs agree with
+    the view that guided them, so weights are computed in the first round only.
     """
     p, precision = len(landmarks.indices), precision_of(landmarks.weights)
     starts = None if before is None else [spectrum.start for spectrum in before.spectra]
@@ -195,14 +195,14 @@ def first_round(
     precision : str
         Of the rows' weights.
     graphs : GraphWeights, default=None
-        The graphs' weights where they are known. None: they are found from these rows.
+        The graphs' weights if they are known. None: they are computed from these rows.
     """
     return merge(stack_bases(rows, spectra, bounds, settings, precision, graphs), settings)
 
 
 @dataclass(frozen=True)
 class StackedBases:
-    """The graphs' bases side by side, and what all rows say about them."""
+    """The graphs' weighted bases, and the sums over all rows that the consensus needs."""
 
     spectra: tuple[Spectrum, ...]
     bases: np.ndarray  # (G, p, r), weighted
@@ -218,7 +218,7 @@ def stack_bases(
     precision: str,
     graphs: GraphWeights | None = None,
 ) -> StackedBases:
-    """Return the sums over rows that :func:`first_round` needs."""
+    """Return the weighted bases and the sums over rows that :func:`first_round` needs."""
     used = with_constant(together(spectra)) if settings.add_constant else together(spectra)
     own = convert(weighted_basis(used, settings.weighting), precision)  # (G, p, r)
     if graphs is None:
@@ -245,9 +245,9 @@ def solve_graphs(
     kind: Any,
     starts: Sequence[Any] | None = None,
 ) -> tuple[Spectrum, ...]:
-    """Return every graph's spectrum: all at once on a GPU, and else one after the other on several threads.
+    """Return every graph's spectrum: as one batch on a GPU, otherwise one graph per thread.
 
-    ``kind`` is any array like the rows' weights, and ``starts`` are those of spectra that are thought to be near.
+    ``kind`` is any array of the rows' library, device and precision; ``starts`` are those of similar spectra.
     """
     solve = partial(
         graph_spectrum, n_components=settings.n_vectors, drop_first=settings.drop_first, goal=precision_of(kind)
@@ -256,7 +256,7 @@ def solve_graphs(
         starts = [None] * (len(bounds) - 1)
     if lies_on_gpu(kind):
         return solve_at_once(grams_at_once(rows, n_landmarks, bounds, kind), starts, solve)
-    # NumPy's for any rows in host memory: there, filters of all graphs at once take far longer than Lanczos' method.
+    # Rows in host memory are always solved in NumPy: there, filters in one batch take far longer than Lanczos' method.
     jobs = zip(map(to_host, sum_grams(rows, n_landmarks, bounds, kind)), to_host(starts), strict=True)
     solve = partial(solve, precision=precision_of(kind))
     found = in_order(lambda job: joined_spectrum(*job, solve), jobs, settings.n_threads)
@@ -264,16 +264,16 @@ def solve_graphs(
 
 
 def solve_at_once(grams: Any, starts: Sequence[Any], solve: Callable[..., Spectrum]) -> tuple[Spectrum, ...]:
-    """Return every graph's spectrum from their matrices (G x p x p), in float64: a GPU's time goes into launching."""
+    """Return every graph's spectrum from all matrices (G x p x p), in float64: a GPU spends its time on launches."""
     found = solve(grams, start=None if starts[0] is None else stack(starts), precision="float64")
     blocks = [None] * len(starts) if found.start is None else found.start
     return tuple(map(Spectrum, found.basis, found.singular_values, found.constant, blocks))
 
 
 def count_vectors(k: int) -> int:
-    """Return how many singular vectors of every graph are used for k clusters unless ``basis="subspace"``.
+    """Return the number of singular vectors of every graph for k clusters, unless ``basis="subspace"``.
 
-    Half as many again as clusters, but at most MORE_VECTORS more: time grows with the cube of their number.
+    It is 3k/2, but at most k + MORE_VECTORS: time grows with the cube of their number.
 
     Examples
     --------
@@ -325,10 +325,11 @@ def weigh_graphs(sums: FirstSums, settings: CoTrainingSettings) -> GraphWeights:
 
 
 def graph_trust(sums: FirstSums, k: int) -> np.ndarray:
-    """Return how far each graph can be trusted, from its own vectors alone: about 1, or less where they are localised.
+    """Return a factor of each graph's weight: about 1, and less where its singular vectors are localised on few rows.
 
-    A vector that separates one of k clusters of equal size from the rest is supported on a k-th of the rows. Vectors
-    with a far smaller support have found near-duplicates, or a few rows that the graph hardly joins to the others.
+    A vector that separates one of k clusters of equal size from the rest is supported on 1 / k of the rows. Vectors
+    with a far smaller support show near-duplicates, or a few rows that are only weakly connected to the others. Support
+    is measured by the participation ratio.
     """
     squares, fourths = sums.squares[:, :k], sums.fourths[:, :k]  # (G, k)
     counts = sums.common.diagonal()[:, None]  # (G, 1)
@@ -350,10 +351,10 @@ def sum_outer(rows: Rows, bases: np.ndarray, bounds: np.ndarray, unit: bool) -> 
 
 
 def as_if_complete(outer: np.ndarray, common: np.ndarray) -> np.ndarray:
-    """Return H as if all rows had all views.
+    """Return H rescaled as if all rows had all views.
 
-    Rows that lack a view add nothing to its graphs' part of H, and two graphs with few rows in ``common`` would seem to
-    agree less than they do. So the part of H of every two graphs is divided by the share of rows that are in both.
+    Rows that lack a view add nothing to its graphs' blocks of H, so two graphs with few rows in ``common`` would seem
+    to agree less than they do. The block of every two graphs is therefore divided by the share of rows in both.
     """
     n_graphs = len(common)
     scale = common.max() / np.maximum(common, 1)  # (G, G)
@@ -362,10 +363,10 @@ def as_if_complete(outer: np.ndarray, common: np.ndarray) -> np.ndarray:
 
 
 def guide_anchors(anchors: np.ndarray, cosine: bool) -> np.ndarray:
-    """Return what a row's u* is multiplied with.
+    """Return U* at the landmarks, whose inner product with a row's u* is the guide; as unit rows for the cosine.
 
-    The cosine differs from the inner product by the lengths of both; the row's own cancels when its weights are made
-    to sum to one, so only the landmarks' is divided out.
+    The cosine also divides by the length of the row's u*, but that cancels when the row's weights are normalised to sum
+    to one.
     """
     if not cosine:
         return anchors
@@ -383,10 +384,10 @@ def relative_change(before: np.ndarray | None, now: np.ndarray) -> float:
 
 
 def graph_agreement(view: AugmentedView, *, has_constant: bool = False) -> np.ndarray:
-    """Return how much of every graph's basis the consensus holds, as a share of the most that it could hold.
+    """Return how much of every graph's basis the consensus holds, relative to the most that it could hold.
 
-    A direction that few graphs agree on is short in U*, and so has little weight in both. With ``has_constant``, the
-    first vector of every graph is constant. All graphs share it, also those of noise, so it is left out.
+    A direction that few graphs agree on is short in U*, so it has little weight in both quantities. With
+    ``has_constant``, the first vector of every graph is constant. It is left out: even graphs of noise share it.
     """
     n_graphs, r, k = view.consensus.rotation.shape
     first = int(has_constant and k > 1)
@@ -397,7 +398,7 @@ def graph_agreement(view: AugmentedView, *, has_constant: bool = False) -> np.nd
     own = np.einsum("gagb->gab", view.outer.reshape(n_graphs, r, n_graphs, r))[:, first:, first:]  # E^gT E^g
     values = np.linalg.eigvalsh(own)[:, ::-1].clip(0)  # (G, r) descending
     m = min(k - first, values.shape[1])
-    most = values[:, :m] @ lengths[first : first + m]  # (G,) where U*'s columns are the graph's own directions
+    most = values[:, :m] @ lengths[first : first + m]  # (G,) if U*'s columns were the graph's own directions
     return np.minimum(held / np.where(most > 0, most, 1), 1)  # (G,) above 1 only by chance, where rows lack views
 
 
@@ -405,7 +406,7 @@ def pairwise_agreement(view: AugmentedView, *, has_constant: bool = False) -> np
     """Return ||E^gT E^h||^2 over the geometric mean of ||E^gT E^g||^2 and ||E^hT E^h||^2, for every pair of graphs.
 
     It is 1 where two graphs have the same basis, and the mean squared cosine of the angles between orthonormal bases.
-    ``has_constant`` is as above.
+    ``has_constant`` is that of :func:`graph_agreement`.
     """
     n_graphs, first = len(view.spectra), int(has_constant)
     blocks = view.outer.reshape(n_graphs, -1, n_graphs, view.outer.shape[0] // n_graphs)[:, first:, :, first:]

@@ -66,7 +66,7 @@ def blank(rows: Table, present: Any) -> Table:
 
 
 class Scratch:
-    """An array that is overwritten for every tile: allocating one takes as long as a good part of a product."""
+    """A work array that is reused for every tile: allocating one takes a good part of the time of a product."""
 
     def __init__(self) -> None:
         self._array: Any = None
@@ -86,7 +86,7 @@ def squared_distances(rows: Table, norms: np.ndarray, landmarks: LandmarkRows, o
 
 
 def impute_distances(distances: np.ndarray, likeness: Likeness) -> np.ndarray:
-    """Return squared distances over all views side by side, where rows and landmarks lack some.
+    """Return squared distances over all views side by side, where rows or landmarks lack some views.
 
     Missing distances are imputed from the views that both have.
     """

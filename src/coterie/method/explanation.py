@@ -19,14 +19,14 @@ EXPLAINED_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Explanation:
-    """The clusters as each view alone sees them."""
+    """The clusters in the embedding of each view alone."""
 
     view_centroids: np.ndarray  # (V, k, c) in the embedding that each view alone gives, before any guiding
     agreement: np.ndarray  # (k, V) share of each cluster's rows that each view alone assigns to it too
 
 
 def explain(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int, n_threads: int = 1) -> Explanation:
-    """Return the clusters as each view alone sees them, given some rows before any guiding, and their labels."""
+    """Return the clusters in the embedding of each view alone, given some rows before any guiding and their labels."""
     kernels, dtype = kernels_of(block.weights), row_map.graph_map.dtype
     host_labels = to_host(labels)
 
@@ -57,7 +57,7 @@ def share_of_rows(own: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
 
 
 def label_rows(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Return the cluster of rows as one view alone places them, -1 for rows of zeros: these lack the view."""
+    """Return the cluster of each row in one view's own embedding, -1 for rows of zeros: these lack the view."""
     xp = array_namespace(rows)
     return xp.where(xp.any(rows != 0, axis=1), assign(rows, centroids).labels, -1)  # (b,)
 
@@ -69,9 +69,9 @@ def label_by_view(block: Block, row_map: RowMap, view_centroids: np.ndarray) -> 
 
 
 def support_by_view(block: Block, labels: np.ndarray, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:
-    """Return how much nearer each view alone places each row to its cluster than to the next: 0 where it does not.
+    """Return 1 - d1 / d2 for every row and view alone: the distances to the row's cluster and to the nearest other one.
 
-    NaN where a row lacks the view.
+    It is 0 where another cluster is nearer, and NaN where a row lacks the view.
     """
     labels, columns = to_host(labels).astype(np.int64), []
     for v, centroids in enumerate(view_centroids):

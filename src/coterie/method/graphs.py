@@ -1,4 +1,4 @@
-"""Views and landmarks -> for each graph, q landmark numbers and weights a row."""
+"""Graphs: for every row and graph, the q nearest landmarks and their weights."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from coterie.views import (
 if TYPE_CHECKING:
     from coterie.rows import Rows
 
-CONCATENATION = -1  # the number of the view that is all views side by side
-LOCAL = 0.0  # the bandwidth that stands for each row's own
+CONCATENATION = -1  # the view number of all views side by side
+LOCAL = 0.0  # as a bandwidth: each row's own, its mean distance to its neighbours
 
-# Rows whose distances to all landmarks are computed at once: they fit the cache, and BLAS packs the landmarks anew for
-# every product, so fewer would be slower.
+# Rows whose distances to all landmarks are computed at once: these fit in the cache. Fewer rows would be slower,
+# because BLAS packs the landmarks anew for every product.
 TILE_ROWS = 512
 
-# Landmarks whose own neighbours one thread searches for at once.
+# Landmarks whose own neighbours one thread searches at once.
 LANDMARK_ROWS = 128
 
-# Tiles are larger where many threads work side by side, up to TILE_DISTANCES; what is found in them is the same to the
-# bit, unless BLAS rounds a row by its position among the others.
+# Tiles are larger where many threads run, up to LARGE_TILE_ROWS rows and TILE_DISTANCES distances. Results are bitwise
+# the same, unless BLAS rounds a row's products differently by its position in the tile.
 LARGE_TILE_ROWS = 4 * TILE_ROWS
 TILE_DISTANCES = 2**23
 
-# Numbers that are prepared at once: several tiles, because every call for a view has a fixed cost.
+# Values that are prepared at once: several tiles, because every call for a view has a fixed cost.
 PREPARED_NUMBERS = 2**22
 
-ROUNDED_DOWN = 1 - 1e-6  # of a squared limit, so that rounding takes no row beyond it to be within
+ROUNDED_DOWN = 1 - 1e-6  # factor of a squared limit, so that rounding errors hide no row beyond the limit
 
-FAMILIARITY_BYTES = 4  # it is a float32, like confidence
+FAMILIARITY_BYTES = 4  # familiarity is a float32, like confidence
 
-# The likeness of views is estimated from all pairs of this many landmarks.
+# The correlation of the views' distances is estimated from all pairs of this many landmarks.
 LIKENESS_LANDMARKS = 400
 
 # The median distance is taken over all pairs of this many rows.
@@ -73,7 +73,7 @@ MEDIAN_ROWS = 1000
 class Graph:
     """How one graph connects rows to landmarks."""
 
-    view: int  # whose distances make the weights; CONCATENATION: those over all views
+    view: int  # the view whose distances give the weights; CONCATENATION: distances over all views
     n_neighbors: int
     bandwidth: float  # sigma of the Gaussian, or LOCAL
     shared: bool = False  # neighbours are chosen over all views instead of this one
@@ -86,13 +86,13 @@ class Graph:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Some rows' nearest landmarks in every graph, side by side, before they have weights."""
+    """Some rows' nearest landmarks in all graphs, side by side, with distances instead of weights."""
 
     indices: np.ndarray  # (b, Q) landmark numbers
     squares: np.ndarray  # (b, Q) squared distances
 
     def part(self, rows: slice | np.ndarray) -> Neighbours:
-        """Return those of some rows, as views of these arrays for a slice."""
+        """Return the neighbours of some rows; those of a slice share memory with these arrays."""
         return Neighbours(self.indices[rows], self.squares[rows])
 
     def write(self, columns: slice, indices: np.ndarray, squares: np.ndarray) -> None:
@@ -102,21 +102,21 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class OwnLandmarks:
-    """The landmark that each of some rows has made, alone or together with others."""
+    """The landmark that each of some rows is, or is averaged into."""
 
-    numbers: np.ndarray  # (b,) landmark numbers, -1 for rows that have made none
-    makers: np.ndarray  # (b,) how many rows have made it
+    numbers: np.ndarray  # (b,) landmark numbers, -1 for rows without one
+    makers: np.ndarray  # (b,) number of rows that the landmark is the mean of
 
     def without(self, squares: np.ndarray) -> np.ndarray:
-        """Return squared distances to the landmark as if it were the mean of its other rows; infinite without any.
+        """Return squared distances to the mean of the landmark's other rows; infinite where there are none.
 
-        x - m' = (x - m) c / (c - 1), where m is the mean of c rows and m' that of the others.
+        x - m' = (x - m) c / (c - 1), where m is the mean of c rows including x, and m' that of the others.
         """
         others = (self.makers - 1)[:, None]  # (b, 1)
         return np.where(others > 0, squares * (self.makers[:, None] / np.maximum(others, 1)) ** 2, np.inf)
 
     def part(self, rows: np.ndarray) -> OwnLandmarks:
-        """Return those of some rows."""
+        """Return the landmarks of some rows."""
         return OwnLandmarks(self.numbers[rows], self.makers[rows])
 
 
@@ -138,7 +138,7 @@ class JoinedBlock(Block):
 
 
 def host_block(block: Block, bounds: np.ndarray) -> Block:
-    """Return a block as NumPy arrays, its neighbours in the order that the kernels of a CPU expect."""
+    """Return a block as NumPy arrays, with neighbours in the order that the CPU kernels expect."""
     return Block(*kernels_of(block.weights).host_neighbours(block.indices, block.weights, bounds))
 
 
@@ -146,7 +146,7 @@ def host_block(block: Block, bounds: np.ndarray) -> Block:
 class GraphMap:
     """A row's views -> its neighbours among the landmarks, in every graph."""
 
-    names: tuple[str, ...]  # the views'
+    names: tuple[str, ...]  # of the views
     preparations: tuple[Preparation, ...]
     landmarks: tuple[LandmarkRows, ...]  # one per view
     graphs: tuple[Graph, ...]
@@ -202,9 +202,9 @@ class GraphMap:
         return self.weigh(self.search(views, first_row, watch), watch)
 
     def search(self, views: Sequence[ViewBlock], first_row: int = 0, watch: Stopwatch | None = None) -> Neighbours:
-        """Return the neighbours of some rows, before they have weights.
+        """Return the neighbours of some rows with squared distances instead of weights.
 
-        On a GPU, products and selection are one kernel, except where distances to all landmarks are needed.
+        On a GPU, products and selection are fused into one kernel, except where distances to all landmarks are needed.
         """
         watch = watch or Stopwatch()
         n_rows, scratch = views[0].data.shape[0], Scratch()
@@ -222,7 +222,7 @@ class GraphMap:
         return found
 
     def _fuses(self, prepared: Sequence[PreparedRows]) -> bool:
-        """Whether products and selection are one kernel for these rows."""
+        """Whether products and selection are fused into one kernel for these rows."""
         return (
             kernels_of(self.landmarks[0].rows).FUSED
             and not any(graph.shared for graph in self.graphs)
@@ -260,11 +260,11 @@ class GraphMap:
         return self.weigh(found)
 
     def nearest_distances(self, found: Neighbours, own: OwnLandmarks | None = None) -> np.ndarray:
-        """Return the rows' distances to near landmarks: by view, NaN where they lack it, and over all views at last.
+        """Return each row's distance to its (q - 1)-th nearest landmark in every view, at the smallest scale.
 
-        Of a view's q neighbours at the smallest scale it is the (q - 1)-th. A landmark that a row has made is as far
-        away as if it had been made without it (``own``), so that rows of the fit are like new ones. The last column is
-        there where the views side by side have a graph.
+        NaN where the row lacks the view. If the concatenation has a graph, a last column holds the distance over all
+        views. With ``own``, the landmark that a row is averaged into is taken without that row, so that rows of the fit
+        are comparable with new ones.
         """
         columns = []
         for g in self.nearest_graphs:
@@ -280,9 +280,9 @@ class GraphMap:
         return np.column_stack(columns)  # (b, V) or (b, V + 1)
 
     def any_beyond(self, found: Neighbours, limits: np.ndarray) -> np.ndarray:
-        """Return the numbers of rows with a neighbour farther than the limit of its view (V,): most often none.
+        """Return the numbers of the rows with any neighbour beyond its view's limit (V,): usually none.
 
-        Only such rows can be beyond it by :meth:`nearest_distances`, which takes longer.
+        Only these rows can exceed a limit by :meth:`nearest_distances`, which takes longer.
         """
         beyond = np.zeros(len(found.squares), dtype=bool)  # (b,)
         for g, limit in zip(self.nearest_graphs, limits, strict=False):
@@ -293,7 +293,7 @@ class GraphMap:
 
     @cached_property
     def nearest_graphs(self) -> list[int]:
-        """The graph of each view, and of all side by side, at the smallest scale with more than one neighbour."""
+        """The numbers of each view's and the concatenation's graph at the smallest scale with several neighbours."""
         found = []
         for v in (*range(len(self.names)), CONCATENATION):
             scales = sorted((graph.n_neighbors, g) for g, graph in enumerate(self.graphs) if graph.view == v)
@@ -303,7 +303,7 @@ class GraphMap:
 
     @property
     def nearest(self) -> GraphMap:
-        """The map to the graphs that :meth:`nearest_distances` reads, and no others: far fewer neighbours to find."""
+        """This map with only the graphs that :meth:`nearest_distances` reads: far fewer neighbours to find."""
         return replace(self, graphs=tuple(self.graphs[g] for g in self.nearest_graphs))
 
     def _search_tile(
@@ -326,7 +326,7 @@ class GraphMap:
                 self._search(CONCATENATION, overall, distances, found)
 
     def _search(self, search: int, distances: Any, by_view: Any, found: Neighbours) -> None:
-        """Write the nearest landmarks by the sum of ``distances``, and their distances in the graph's own view."""
+        """Write the nearest landmarks by the sum of ``distances``; shared graphs get distances in their own view."""
         graphs = self.searches.get(search, [])
         if not graphs:
             return
@@ -346,7 +346,7 @@ class GraphMap:
         return Neighbours(*kernels_of(like).new_neighbours(n_rows, int(self.bounds[-1]), self.n_landmarks, like))
 
     def weigh(self, found: Neighbours, watch: Stopwatch | None = None) -> Block:
-        """Return neighbours with weights instead of distances, which are overwritten."""
+        """Return neighbours with Gaussian weights; the distances in ``found`` are overwritten."""
         watch = watch or Stopwatch()
         kernels = kernels_of(found.squares)
         with watch("neighbours"):
@@ -388,20 +388,20 @@ class GraphMap:
 
     @cached_property
     def searches(self) -> dict[int, list[int]]:
-        """The graphs that choose neighbours by each view's distances: a smaller scale is a prefix of a larger one."""
+        """The graphs by the view whose distances choose their neighbours: one search finds those of all scales."""
         found: dict[int, list[int]] = {}
         for g, graph in enumerate(self.graphs):
             found.setdefault(graph.search, []).append(g)
         return found
 
     def _prepare(self, v: int, view: ViewBlock, some: slice, first_row: int, watch: Stopwatch) -> PreparedRows:
-        """Return some rows of one view, prepared: sparse ones on the host, then moved to where the landmarks are."""
+        """Return some rows of one view, prepared (sparse ones on the host), on the device of the landmarks."""
         present = None if view.present is None else view.present[some]  # (b,)
         if present is not None and not present.any():
             return absent_rows(len(present), self.landmarks[v])
         if self.preparations[v].hides_infinity:
             check_finite_rows(self.names[v], view.data[some], present, first_row)
-        with watch("preparation"), np.errstate(all="ignore"):  # values that are not finite show in the norm
+        with watch("preparation"), np.errstate(all="ignore"):  # the norms show values that are not finite
             rows = blank(beside(self.preparations[v](view.data[some]), self.landmarks[0].rows), present)  # (b, d)
             norms = squared_norms(rows)  # (b,)
         check_finite(self.names[v], norms, present, first_row)
@@ -427,7 +427,7 @@ def lay_out_graphs(
     sources = [(v, bandwidth) for v, bandwidth in enumerate(bandwidths)]
     if concatenation and len(landmarks) > 1:
         sources.append((CONCATENATION, LOCAL))
-    shared = shared and len(landmarks) > 1  # one view's neighbours are its own
+    shared = shared and len(landmarks) > 1  # with one view there is nothing to share
     graphs = tuple(
         Graph(view, q, bandwidth, shared=shared and view != CONCATENATION)
         for view, bandwidth in sources
@@ -441,7 +441,7 @@ def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tupl
     found = []
     for block, preparation in zip(landmarks.read(slice(None)), preparations, strict=True):
         rows = preparation(block.data)  # (p, d)
-        # On the device of the rows: sparse ones are on the host, whatever device they were read to.
+        # On the rows' device: sparse rows are on the host even if they were read to another device.
         present = like(np.ones(landmarks.n_rows) if block.present is None else to_host(block.present), rows, bool)
         rows = blank(rows, None if block.present is None else present)
         if preparation.needs_direction:
@@ -453,9 +453,9 @@ def landmark_rows(landmarks: Views, preparations: Sequence[Preparation]) -> tupl
 def median_distance(
     rows: Table, rng: np.random.Generator, preparation: Callable[[Table], Table] = lambda rows: rows
 ) -> float:
-    """Return the median distance between rows, prepared, over a sample of them where there are many.
+    """Return the median distance between prepared rows, over a sample of at most MEDIAN_ROWS.
 
-    This is the paper's sigma. Where more than half of the pairs are equal it is the mean, and where all are, 1.
+    This is the paper's sigma. Where the median is 0 it is the mean distance, and 1 where that is 0 as well.
     """
     if rows.shape[0] > MEDIAN_ROWS:
         rows = rows[np.sort(rng.choice(rows.shape[0], MEDIAN_ROWS, replace=False))]
@@ -466,13 +466,13 @@ def median_distance(
     products = convert(products.toarray() if sparse.issparse(products) else products, "float64")  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair
+    once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair once
     distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
     return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
 
 
 def tile_rows(row_distances: int) -> int:
-    """Return how many rows are searched at once, given the number of distances that each has."""
+    """Return the number of rows that are searched at once, given the number of distances per row."""
     if not are_many_beside():
         return TILE_ROWS
     return max(TILE_ROWS, min(LARGE_TILE_ROWS, TILE_DISTANCES // row_distances // TILE_ROWS * TILE_ROWS))
@@ -481,7 +481,7 @@ def tile_rows(row_distances: int) -> int:
 def build_graphs(
     rows: Rows, graph_map: GraphMap, familiarity: Callable[[Neighbours], np.ndarray], watch: Stopwatch
 ) -> Rows:
-    """Return the rows' neighbours and familiarity for ranges of raw rows, each read when its turn comes."""
+    """Return the rows' neighbours and familiarity, given ranges of raw rows, each read only when it is processed."""
 
     def read(rows: RowRange) -> RawRows:
         raw = rows.read()

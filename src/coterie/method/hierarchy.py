@@ -16,7 +16,7 @@ class Hierarchy:
     ----------
     linkage : ndarray of shape (k - 1, 4)
         The merges in SciPy's form: the two parts (below k a cluster, else k plus the number of an earlier merge), the
-        distance at which they merge, and the clusters that the merged part holds.
+        distance at which they merge, and the number of clusters in the merged part.
     order : ndarray of shape (k,)
         The clusters as the leaves of a drawn tree, so that no branches cross.
     """
@@ -39,7 +39,7 @@ class Hierarchy:
         k = len(self.order)
         if not 1 <= n_groups <= k:
             raise ValueError(f"The 'n_groups' parameter of cut must be between 1 and {k}. Got {n_groups} instead.")
-        group = np.arange(k)  # (k,) any member's number stands for the group
+        group = np.arange(k)  # (k,) a group is represented by the number of one member
         parts = [[c] for c in range(k)]
         for left, right in self.linkage[: k - n_groups, :2].astype(int):
             parts.append(parts[left] + parts[right])
@@ -52,16 +52,16 @@ class Hierarchy:
 def cluster_hierarchy(centers: np.ndarray, sizes: np.ndarray) -> Hierarchy:
     """Return how clusters merge, by average linkage weighted by their sizes.
 
-    Two clusters are as far apart as one less the cosine of their centroids; two groups of clusters as far as their
-    rows are on average, every row taken at its centroid. Lengths are left out: the centroid of a loose cluster is
-    short, and would be near to all others.
+    The distance of two clusters is one minus the cosine of their centroids; that of two groups of clusters is the mean
+    over their rows, with every row at its centroid. The lengths of centroids are ignored: the centroid of a loose
+    cluster is short, and would be near to all others.
 
     Parameters
     ----------
     centers : array of shape (k, c)
         The centroids in the embedding.
     sizes : array of shape (k,)
-        The clusters' rows.
+        The clusters' numbers of rows.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def cluster_hierarchy(centers: np.ndarray, sizes: np.ndarray) -> Hierarchy:
     centers = np.asarray(centers, dtype=np.float64)  # (k, c)
     k = len(centers)
     gaps = centroid_distances(centers)
-    weights = np.maximum(np.asarray(sizes, dtype=np.float64), 1e-9)  # an empty cluster takes its neighbour's place
+    weights = np.maximum(np.asarray(sizes, dtype=np.float64), 1e-9)  # merging an empty cluster hardly changes distances
     merges = np.empty((max(k - 1, 0), 4))
     alive = dict.fromkeys(range(k), 1)  # part -> clusters in it
     gaps = np.pad(gaps, ((0, k), (0, k)), constant_values=np.inf)  # room for the merged parts
@@ -96,7 +96,7 @@ def cluster_hierarchy(centers: np.ndarray, sizes: np.ndarray) -> Hierarchy:
 
 
 def centroid_distances(centers: np.ndarray) -> np.ndarray:
-    """Return one less the cosine between every two centroids, infinite for one with itself."""
+    """Return one minus the cosine of every two centroids, infinite on the diagonal."""
     lengths = np.linalg.norm(centers, axis=1, keepdims=True)
     units = centers / np.where(lengths > 0, lengths, 1)
     gaps = np.maximum(1 - units @ units.T, 0)  # (k, k)

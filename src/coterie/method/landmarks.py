@@ -1,4 +1,4 @@
-"""Views -> the p rows that represent all of them."""
+"""The choice of p landmarks that represent all rows: medoids of groups of rows, or the groups' means."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from coterie.views import Preparation, Table, Views
 
 LANDMARKS = ("kmedoids", "kmedoids++", "random")
 
-# Landmarks are chosen from this many rows per landmark, and at least from this many in all. More change nothing that
-# can be measured.
+# Landmarks are chosen from ROWS_PER_LANDMARK rows per landmark, and from at least LEAST_ROWS in all. More rows make no
+# measurable difference.
 ROWS_PER_LANDMARK = 20
 LEAST_ROWS = 20_000
 
-# k-medoids++ draws its seeds from this many rows per landmark: it is slow, and only a start.
+# k-medoids++ draws its seeds from this many rows per landmark: drawing is slow, and the seeds are only a start.
 SEED_ROWS_PER_LANDMARK = 5
 
 # Above this many multiply-adds a pass, distances are measured on a random projection to this many columns. It
@@ -36,8 +36,8 @@ PROJECTED_COLUMNS = 96
 # A light clustering makes better landmarks than a thorough one: it keeps more of them where the rows are dense.
 MEDOID_PASSES = 5
 
-# The two rows of a pair are equally near to its mean, and rounding, which differs between machines, must not choose
-# between them: among members whose squared distances differ by no more than this share, the first is the medoid.
+# Among members whose squared distances to the mean differ by no more than this share, the first is the medoid. The two
+# rows of a pair are equally near to their mean, and rounding, which differs between machines, must not decide.
 TIE = 1e-4
 
 # From this many rows per landmark on, landmarks are means of groups: they carry less noise than any row. With fewer,
@@ -73,8 +73,8 @@ def sample_size(n_rows: int, n_landmarks: int) -> int:
 def landmark_candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
     """Return the rows that may become landmarks, given which row has which view (n x V).
 
-    A landmark that lacks a view is no row's neighbour there. So landmarks are complete rows; where those are too few,
-    they are the rows with most views, with a share for every view of rows that have it.
+    A landmark that lacks a view is never a neighbour in that view's graphs. So landmarks are complete rows; where those
+    are too few, they are the rows with most views, plus some rows that have each view.
     """
     n_views = presence.sum(axis=1)  # (n,)
     complete = np.flatnonzero(n_views == presence.shape[1])
@@ -89,7 +89,7 @@ def landmark_candidates(presence: np.ndarray, n_landmarks: int, rng: np.random.G
 def prepare_members(
     sample: Views, preparations: Sequence[Preparation], members: np.ndarray, n_threads: int
 ) -> list[MemberRows]:
-    """Return some rows of every view, prepared once for what groups them and for their means."""
+    """Return some rows of every view, prepared once for both grouping them and computing the groups' means."""
     chosen = sample if len(members) == sample.n_rows else sample.take(members)
     return [
         MemberRows(prepare_in_parts(block.data, preparation, n_threads), to_host(block.present))
@@ -98,7 +98,7 @@ def prepare_members(
 
 
 def side_by_side(views: Sequence[MemberRows], n_landmarks: int, device: Any, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows of all views side by side, on fewer columns where that saves work.
+    """Return the rows of all views side by side, randomly projected to fewer columns where that saves work.
 
     A row that lacks a view gets that view's mean.
     """
@@ -114,14 +114,14 @@ def side_by_side(views: Sequence[MemberRows], n_landmarks: int, device: Any, rng
 
 
 def with_mean(rows: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Return rows of which those that are not present are the mean of the others."""
+    """Return rows with those that are not ``present`` replaced by the mean of the others."""
     known = like(present, rows, bool)  # (s,)
     mean = rows[known].mean(axis=0) if present.any() else 0.0 * rows[0]  # (d,)
     return array_namespace(rows).where(known[:, None], rows, mean)
 
 
 def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> Table:
-    """Return prepared rows; those of an array by several threads."""
+    """Return prepared rows; NumPy arrays by several threads."""
     if sparse.issparse(data) or kernels_of(data).BATCHED:
         return preparation(data)
     starts = range(0, len(data), PART_ROWS)
@@ -130,7 +130,7 @@ def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> T
 
 
 def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random projection of sparse rows to fewer columns, or all of them where they are few."""
+    """Return sparse rows as dense ones, randomly projected where they have more than ``n_columns`` columns."""
     if rows.shape[1] <= n_columns:
         return rows.toarray()
     return project_at_random(rows, n_columns, rng)
@@ -211,14 +211,11 @@ def kmedoids(
     spread_seeds: bool = False,
     n_threads: int = 1,
 ) -> np.ndarray:
-    """Return the numbers of rows that are medoids of as many groups, ascending.
+    """Return the row numbers of the medoids of ``n_landmarks`` groups, ascending; fewer where fewer rows are distinct.
 
     For squared Euclidean distance the medoid of a group, the member with the least sum of distances to the others, is
     the member nearest to the group's mean. So a pass costs a product with the medoids, and n x n distances are never
-    needed.
-
-    The first medoids are drawn uniformly, or, with ``spread_seeds``, far from each other (k-medoids++). Fewer are
-    returned where fewer rows are distinct.
+    needed. The first medoids are drawn uniformly, or, with ``spread_seeds``, far from each other (k-medoids++).
 
     Examples
     --------
@@ -247,7 +244,7 @@ def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
 
 
 def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:
-    """Return the first ``count`` rows of an order that do not equal one before, ascending."""
+    """Return the numbers of the first ``count`` distinct rows in the given order, ascending."""
     chosen = order[:count]
     firsts = first_of_equals(rows[chosen])
     if len(firsts) < count < len(order):  # search all of the order
@@ -257,7 +254,7 @@ def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray
 
 
 def first_of_equals(rows: np.ndarray) -> np.ndarray:
-    """Return the numbers of the rows that do not equal one before."""
+    """Return the number of the first of every set of equal rows."""
     return np.unique(to_host(rows), axis=0, return_index=True)[1]
 
 

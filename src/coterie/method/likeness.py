@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# The loadings converge long before, and views are few.
+# Iterations of principal axis factoring: the loadings converge long before, and views are few.
 FACTOR_PASSES = 50
 
 # No view determines the others: even for a copy, this share of a distance's variance is noise.
@@ -17,8 +17,8 @@ LEAST_NOISE = 0.02
 class Likeness:
     """A factor model of a pair's squared distances: d_v = mean_v + loading_v f + noise of variance noise_v.
 
-    The one factor f is how different the two rows are, whatever the view. Given some of the distances, its expectation
-    is sum (d_v - mean_v) loading_v / noise_v, over 1 + sum loading_v^2 / noise_v. Few or weak views leave it near 0:
+    The single factor f is how different the two rows are in all views. Given some of the distances, its expectation is
+    sum (d_v - mean_v) loading_v / noise_v, divided by 1 + sum loading_v^2 / noise_v. Few or weak views leave it near 0:
     rows that are near to each other in one poor view need not be near in the others.
     """
 
@@ -33,7 +33,7 @@ class Likeness:
 
 
 def learn_likeness(distances: np.ndarray) -> Likeness:
-    """Return the model of pairs' squared distances (V x pairs), infinite where a pair lacks a view.
+    """Return the model of pairs' squared distances (V x pairs), which are infinite where a pair lacks a view.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def learn_likeness(distances: np.ndarray) -> Likeness:
 def one_factor(correlations: np.ndarray) -> np.ndarray:
     """Return the loadings of variables on the one factor that explains most of their correlations.
 
-    By principal axis factoring: the diagonal is replaced by what the factor explains of each variable.
+    By principal axis factoring: the diagonal is replaced by each variable's variance that the factor explains.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How unlike everything seen a row is: its distances to its nearest landmarks, beside those of the fit's own rows."""
+"""The novelty of rows: their distances to their nearest landmarks, compared with those of the fit's own rows."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from coterie.method.graphs import GraphMap, Neighbours, OwnLandmarks
 from coterie.threads import in_order
 from coterie.views import Views
 
-# The scale is learned from at most this many rows, and kept as this many of their quantiles.
+# The scale is learned from at most SCALE_ROWS rows, and stored as QUANTILES quantiles of their distances.
 SCALE_ROWS = 2_000
 QUANTILES = 201
 SEARCHED_ROWS = 250  # by one thread at once
 
-# A row is known as far as this many times the largest distance among the rows that the scale was learned from: most
-# rows of the fit are not among them.
+# Familiarity is 1 up to this many times the largest distance among the rows that the scale was learned from: most rows
+# of the fit are not among them.
 SLACK = 2.0
 
 # Distances below this share of the longest landmark are rounding errors of squares and products, by bytes of a float.
 ROUNDED = {4: 2e-3, 8: 1e-7}
 
-UNSEEN = 1e150  # the distance up to which nothing is unusual in a view that no row of the scale has
+UNSEEN = 1e150  # all quantiles of a view that no row of the scale has: no distance in it is unusual
 
 
 @dataclass(frozen=True)
 class NoveltyScale:
-    """What is usual: quantiles of distances in every view, and of rows' scores over one view, two views, and so on.
+    """Quantiles of the fit's distances in every view, and of its rows' scores over one view, two views, and so on.
 
-    The views side by side count as one more: a row can be near to some landmark in each view, and to none in all.
+    The concatenation is one more view: a row can be near to some landmark in each view, but to none in all of them.
     """
 
     floors: np.ndarray  # (W,) distances below it are 0; W is V, or V + 1 with all views side by side
     distances: np.ndarray  # (W, t) ascending
     levels: np.ndarray  # (W, t) the share of rows below each distance, half of those at it included
-    scores: np.ndarray  # (V, t) the m-th line is for rows that have m views
+    scores: np.ndarray  # (V, t) row m - 1 is for rows that have m views
     score_levels: np.ndarray  # (V, t)
     present: np.ndarray  # (V,) the share of rows that have each view
 
     def novelty(self, distances: np.ndarray) -> np.ndarray:
-        """Return how unusual rows are, given their distances in every view, NaN where they lack it: uniform in the fit.
+        """Return the novelty of rows (b,), given their distances in every view (b x W), NaN where they lack it.
 
-        1 is farther out than all rows that the scale was learned from; 0 for a row without any view.
+        It is uniform on [0, 1] for rows of the fit. A row with 1 is farther out than all rows that the scale was
+        learned from; a row without any view has 0.
         """
         unusual = self.surprise(distances)  # (b, W)
         n_views = (~np.isnan(unusual[:, : len(self.scores)])).sum(axis=1)  # (b,)
@@ -56,9 +57,9 @@ class NoveltyScale:
         return found.astype(np.float32)  # (b,)
 
     def surprise(self, distances: np.ndarray) -> np.ndarray:
-        """Return -log of the share of rows that are farther out, by view: Fisher's method sums it over views.
+        """Return -log of the share of rows that are farther out, by view (b x W): Fisher's method sums it over views.
 
-        Over all views it counts as much as they do together, and only for rows that lack none.
+        The concatenation has the weight of all views together, and is NaN for rows that lack any view.
         """
         unusual = np.column_stack(
             [
@@ -73,7 +74,7 @@ class NoveltyScale:
 
     @property
     def limits(self) -> np.ndarray:
-        """The distance in every view up to which rows are known."""
+        """The distance in every view up to which familiarity is 1."""
         return SLACK * self.distances[: len(self.scores), -1]  # (V,)
 
     def familiarity(self, distances: np.ndarray) -> np.ndarray:
@@ -88,9 +89,9 @@ class NoveltyScale:
 
 
 def familiarity_of(found: Neighbours, graph_map: GraphMap, scale: NoveltyScale | None) -> Any:
-    """Return how familiar rows are by their neighbours: what confidence is multiplied by, in the fit and for new rows.
+    """Return how familiar rows are by their neighbours (b,): a factor of confidence, in the fit and for new rows.
 
-    The embedding knows directions only: a row far from all landmarks has one too.
+    The embedding shows directions only, and a row far from all landmarks has a direction too.
     """
     known = np.ones(len(found.squares), dtype=np.float32)  # (b,)
     if scale is not None:
@@ -101,7 +102,7 @@ def familiarity_of(found: Neighbours, graph_map: GraphMap, scale: NoveltyScale |
 
 
 def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks, n_threads: int = 1) -> NoveltyScale | None:
-    """Return what is usual, from a sample of the fit's rows; None where no row has a landmark besides itself.
+    """Return the scale learned from a sample of the fit's rows; None where no row has a landmark besides itself.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks, n_threa
     sample : Views
         Some rows of the fit.
     own : OwnLandmarks
-        The landmark that each of them is or belongs to: new rows have none.
+        The landmark that each of them is, or is averaged into: new rows have none.
     n_threads : int, default=1
     """
 
@@ -132,7 +133,7 @@ def floors_of(graph_map: GraphMap) -> np.ndarray:
 
 
 def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> NoveltyScale | None:
-    """Return the scale of rows whose distances are known, NaN where they lack a view."""
+    """Return the scale of measured distances (m x W), NaN where rows lack a view; None where all are NaN."""
     if np.isnan(distances).all():
         return None
     by_view = [quantiles(blurred(own, floor)) for own, floor in zip(distances.T, floors, strict=True)]
@@ -140,7 +141,8 @@ def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> Novelty
     present = (~np.isnan(distances[:, :n_views])).mean(axis=0)  # (V,)
     scale = NoveltyScale(floors, known, levels, known[:n_views], levels[:n_views], present)
     unusual = scale.surprise(distances)  # (m, W)
-    # Rows with fewer views than most have scores of their own kind: they are made of rows that could have lacked some.
+    # Rows that lack views have a scale of scores for their number of views. It is made from all rows with at least as
+    # many, as if they lacked the others.
     parts = [quantiles(scores_over(unusual[:, :n_views], unusual[:, n_views:], m)) for m in range(1, n_views + 1)]
     for m in range(1, n_views):  # where no row has that many views
         parts[m] = parts[m] if parts[m][0][0] < UNSEEN else parts[m - 1]
@@ -149,7 +151,7 @@ def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> Novelty
 
 
 def scores_over(unusual: np.ndarray, overall: np.ndarray, m: int) -> np.ndarray:
-    """Return the scores that rows would have with m of their views, other ones from row to row."""
+    """Return the scores that rows would have with only m of their views; which ones rotates from row to row."""
     n_rows, n_views = unusual.shape
     turned = (np.arange(n_rows)[:, None] + np.arange(n_views)) % n_views
     values = np.take_along_axis(unusual, turned, axis=1)  # (m, V)
@@ -160,7 +162,7 @@ def scores_over(unusual: np.ndarray, overall: np.ndarray, m: int) -> np.ndarray:
 
 
 def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return evenly spaced values of a sample, ascending, and the share of the sample below each, ties by half.
+    """Return QUANTILES quantiles of a sample, ascending, and the share of the sample below each, with half of the ties.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def blurred(distances: np.ndarray, floor: float) -> np.ndarray:
 
 
 def surprise_in_view(distances: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return -log of the share of known rows that are farther out; beyond all of them it goes on with the distance."""
+    """Return -log of the share of known rows that are farther out; beyond all, the share falls like 1 / distance^2."""
     largest = known[-1]
     share = 1 - np.interp(distances, known, levels)  # (b,)
     beyond = distances > largest

@@ -1,4 +1,4 @@
-"""The fitted map: a row's views -> its neighbours -> its embedding. It is what a model is, and what is saved.
+"""The fitted map: a row's views -> its neighbours -> its embedding. It is the core of a model, and saved with it.
 
 A row of the fit and a new row go through the same functions, so prediction is exact.
 """
@@ -27,14 +27,14 @@ class Basis:
 
     bases: np.ndarray  # (G, p, r): e^g_i = sum_j z^g_ij W^g[j]
     rotation: np.ndarray  # (G, r, k): u*_i = sum_g e^g_i R^g
-    unit: bool  # whether every e^g_i is made a vector of length one
+    unit: bool  # whether every e^g_i is normalised to length one
 
     def __getstate__(self) -> dict[str, Any]:
         return {"bases": self.bases, "rotation": self.rotation, "unit": self.unit}
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The bases and the rotation, or B^g = W^g R^g (G, p, k) alone where rows are not made unit in between."""
+        """The bases and the rotation, or only B^g = W^g R^g (G, p, k) where rows are not normalised in between."""
         return (self.bases, self.rotation) if self.unit else (self.bases @ self.rotation, None)
 
     def __call__(self, block: Block, bounds: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ def guide_all(block: Block, guides: Sequence[Guide], bounds: np.ndarray) -> Bloc
 
 
 def columns_of(block: Block, bounds: np.ndarray, chosen: Sequence[int]) -> tuple[Block, np.ndarray]:
-    """Return the columns of some graphs of a block, and their bounds."""
+    """Return a block's columns of the ``chosen`` graphs, and their bounds."""
     columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
     own_bounds = np.cumsum([0, *(bounds[g + 1] - bounds[g] for g in chosen)])
     return Block(block.indices[:, columns], block.weights[:, columns]), own_bounds

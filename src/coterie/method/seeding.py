@@ -1,4 +1,4 @@
-"""Where k-means begins: at rows far from each other (greedy k-means++), the same ones on every device."""
+"""The starts of k-means: rows far from each other (greedy k-means++), the same ones on every device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coterie.kernels import kernels_of
 
 
 def draw_starts(n_runs: int, count: int, rng: np.random.Generator, n_trials: int | None = None) -> np.ndarray:
-    """Return the random numbers of several runs; by default with scikit-learn's number of trials for each start."""
+    """Return the random numbers for several runs' starts; by default with scikit-learn's number of trials for each."""
     return rng.random((n_runs, count, n_trials or 2 + int(np.log(count))))  # (runs, count, trials)
 
 

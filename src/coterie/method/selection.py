@@ -1,17 +1,17 @@
-"""How many clusters there are, from the graphs alone; known labels are never used.
+"""The number of clusters, suggested from the graphs alone; class labels are never used.
 
-Five kinds of evidence are found for every k from 2 to k_max, and multiplied:
+Five kinds of evidence are computed for every k from 2 to k_max, and multiplied:
 
-- *agreement*: do two groups of views, each on its own, cut the rows into the same k clusters?
-- *stability*: do two halves of the rows?
-- *separation*: how much nearer are rows to their own cluster than to the next, in the embedding that a fit would cut?
+- *agreement*: do two groups of views, each clustered on its own, give the same k clusters?
+- *stability*: do two halves of the rows give the same k clusters?
+- *separation*: how much nearer are rows to their own cluster than to the next, in the embedding that a fit would use?
 - *shared*: do the views' graphs have the same first k singular vectors?
-- *gap*: is there a gap behind the graphs' k-th singular value, wider than in a cloud without clusters?
+- *gap*: is the gap behind the graphs' k-th singular value wider than in a cloud without clusters?
 
-Averages over rows hardly tell of a cluster of few. So the largest number of *islands*, clusters of which every one is
-told apart by each view's neighbours, comes first where it is larger or the other evidence is weak.
+Averages over rows hardly show a small cluster. So the largest number of *islands*, clusters that the neighbours in the
+views predict almost without error, ranks first where it is larger than the best k or the other evidence is weak.
 
-All of it is computed from a sample of rows and p x p matrices, so it costs about as much as a few fits.
+All evidence is computed from a sample of rows and p x p matrices, so it costs about as much as a few fits.
 """
 
 from __future__ import annotations
@@ -46,63 +46,65 @@ from coterie.validation import check_int, refuse
 K_MAX = 40
 ROWS_PER_CLUSTER = 10  # the default k_max leaves at least this many rows a cluster
 
-GRAPH_ROWS = 20_000  # rows whose neighbours make the graphs,
-PARTITION_ROWS = 1500  # rows that are cut into clusters several times for every k,
-SEPARATION_ROWS = 10_000  # and rows that are cut once
+GRAPH_ROWS = 20_000  # rows whose neighbours make up the graphs
+PARTITION_ROWS = 1500  # rows that are clustered for agreement and stability, several times for every k
+SEPARATION_ROWS = 10_000  # rows that are clustered for separation and islands
 VIEW_SPLITS = 3  # ways to split the views into two groups
-SHORTLIST = 16  # numbers of clusters for which partitions are made
-STARTS = 1  # of k-means, besides the one that cluster-QR gives; and where rows are cut once:
-SEPARATION_STARTS = 5
-FADED = 0.5  # what is left of a graph's vector k + 1 in the random walk that is used for k clusters
+SHORTLIST = 16  # numbers of clusters for which rows are clustered
+STARTS = 1  # starts of k-means for agreement and stability, besides the one from cluster-QR
+SEPARATION_STARTS = 5  # the same for separation and islands
+FADED = 0.5  # share of a graph's vector k + 1 that is left in the random walk for k clusters
 
-# Islands are clusters that hardly touch, whatever their size: views agree with each to this, and none has fewer rows.
-# A single view of few columns agrees to nearly as much with a cut through a cloud.
+# Islands are clusters of any size that hardly touch: the views' neighbours predict the weakest one with a Jaccard index
+# above SEEN, and none has fewer than LEAST_ISLAND rows. With one view the index must exceed SEEN_ALONE: a single view
+# of few columns predicts a split of one cloud nearly as well.
 SEEN = 0.95
 SEEN_ALONE = 0.99
 LEAST_ISLAND = 10
 
-# Eigenvalues of a graph's Laplacian below this are not told from zero: sigma^2 = 1 - FLOOR is as good as 1.
+# Eigenvalues 1 - s^2 of a graph's Laplacian below this cannot be distinguished from zero, so it is added to them.
 FLOOR = 1e-3
 GAP_POWER = 0.25  # the gap is a ratio without an upper bound: its root keeps it from dominating the product
 STABILITY_POWER = 0.5  # two halves of the rows share their landmarks, so they are weaker evidence than groups of views
-SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: its square gives it influence
-FEW = 0.01  # the score of 1 / k that is left where there is no other evidence
-CLEAR = 0.25  # strength below which a suggestion is hardly more than a guess,
-CLEAR_ALONE = 0.9  # and with one view, whose halves share their landmarks and so agree on noise too
-CLEAR_GAP = 4.0  # islands with such a gap are clear: a cloud of d dimensions has 2 / d, and hardly ever twice that
+SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: squaring it increases its influence
+FEW = 0.01  # FEW / k is added to every score, so that the smallest k wins where there is no evidence
+CLEAR = 0.25  # a suggestion with less strength is hardly more than a guess
+CLEAR_ALONE = 0.9  # the same with one view: halves of its rows share their landmarks, so they agree on noise too
+CLEAR_GAP = 4.0  # islands with a larger gap are clear: a cloud of d dimensions has 2 / d, and hardly ever twice that
 
 
 @dataclass(frozen=True)
 class KSuggestion:
-    """Numbers of clusters, ranked, and the evidence.
+    """Numbers of clusters, ranked by the evidence for them.
 
     Attributes
     ----------
     k : ndarray of shape (m,)
-        Every number of clusters that was tried, ascending; what follows has one entry for each.
+        The numbers of clusters that were tried, ascending. The other arrays have one entry for each.
     scores : ndarray of shape (m,)
-        What they are ranked by; at most about 1 unless clusters are far apart.
+        The score that k is ranked by; at most about 1 unless clusters are far apart.
     agreement : ndarray of shape (m,)
         Adjusted Rand index between the clusters that two groups of views find; the same as ``stability`` where there
-        is only one view. NaN where the spectra gave k too low a score.
+        is only one view. NaN where the spectral evidence (``shared``, ``gap``) was too weak to try k further.
     stability : ndarray of shape (m,)
-        Adjusted Rand index between the clusters that two halves of the rows find; NaN likewise.
+        Adjusted Rand index between the clusters that two halves of the rows find; NaN as for ``agreement``.
     separation : ndarray of shape (m,)
-        How much nearer rows are to their own cluster than to the next, on average: ``confidence_`` of a fit, before any
-        guiding. NaN likewise.
+        How much nearer rows are to their own cluster than to the next, on average: the mean ``confidence_`` of a fit
+        without guiding. NaN as for ``agreement``.
     shared : ndarray of shape (m,)
-        Share of a graph's first k singular vectors that another view's graph has too.
+        Mean share of a graph's first k singular vectors in the span of another view's.
     gap : ndarray of shape (m,)
-        Mean over graphs of log((1 - s_(k+1)^2) / (1 - s_k^2)), over what a cloud without clusters would have.
+        Mean over graphs of log((1 - s_(k+1)^2) / (1 - s_k^2)), divided by log(k / (k - 1)), to which it is proportional
+        in a cloud without clusters.
     graph_gaps : dict of ndarray
-        The same for every graph.
+        The gaps of every graph.
     consensus_gap : ndarray of shape (m,)
-        Relative drop behind the k-th singular value of all graphs' bases side by side.
+        Relative drop from the k-th to the next singular value of all graphs' bases side by side.
     n_views : int
         Number of views that were used.
     islands : ndarray of shape (m,) or None
-        How well the views' neighbours predict the weakest of k clusters that hardly touch: Jaccard index, 1 where they
-        make no mistake. NaN where no cut has k of them. None in models that were saved before islands were counted.
+        Jaccard index with which the views' neighbours predict the weakest of k islands (clusters that hardly touch): 1
+        without errors. NaN where no partition has k islands. None in models from versions that did not count islands.
     """
 
     k: np.ndarray  # (m,)
@@ -123,7 +125,7 @@ class KSuggestion:
         return self.top(1)[0]
 
     def __repr__(self) -> str:
-        """The best numbers alone: ``table`` has the evidence."""
+        """Return the best numbers only; ``table`` has the evidence."""
         found = {"best": self.best, "top": self.top(), "strength": round(self.strength, 2), "is_clear": self.is_clear}
         return f"KSuggestion({', '.join(f'{name}={value}' for name, value in found.items())})"
 
@@ -140,14 +142,14 @@ class KSuggestion:
 
     @property
     def is_clear(self) -> bool:
-        """Whether there are clusters at all: views and halves of the rows agree enough, or they are islands."""
+        """Whether the evidence for clusters is clear: views and halves of the rows agree, or clusters are islands."""
         at = int(np.argmax(self.scores))
         apart = self.are_seen[at] and self.gap[at] > CLEAR_GAP
         return bool(apart) or self.strength >= (CLEAR if self.n_views > 1 else CLEAR_ALONE)
 
     @property
     def are_seen(self) -> np.ndarray:
-        """Whether there are k islands that all views see, for every k."""
+        """Whether the views' neighbours predict all of k islands, for every k (m,)."""
         if self.islands is None:
             return np.zeros(len(self.k), dtype=bool)  # (m,)
         return np.nan_to_num(self.islands) > (SEEN if self.n_views > 1 else SEEN_ALONE)  # (m,)
@@ -217,16 +219,16 @@ def suggest_from_graphs(
 
 
 def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Return the evidence of the spectra for every k, times the share of pairs of rows that k clusters tell apart.
+    """Return the spectral evidence for every k, times 1 - 1 / k, the share of row pairs that k clusters separate.
 
-    Without that factor the coarsest partition would win wherever clusters come in groups of groups. The product is an
-    upper bound of the score, so partitions are made only for the k for which it is high.
+    Without that factor the coarsest partition would win wherever clusters are nested. The score's other factors are at
+    most 1, so rows are clustered only for the k where this product is high.
     """
     return (1 - 1 / k) * np.maximum(shared, 0) * np.maximum(gap, 0) ** GAP_POWER  # (m,)
 
 
 def weakest_islands(found: Sequence[Islands], k_max: int) -> np.ndarray:
-    """Return for k = 2..k_max how well views agree with the weakest of k islands, in the best cut that has k of them.
+    """Return for k = 2..k_max the Jaccard index of the weakest of k islands, in the best partition with k islands.
 
     Examples
     --------
@@ -240,10 +242,10 @@ def weakest_islands(found: Sequence[Islands], k_max: int) -> np.ndarray:
 
 
 def prefer_islands(found: KSuggestion) -> KSuggestion:
-    """Return a suggestion whose best k is the largest number of islands that all views see.
+    """Return the suggestion with the largest number of islands as the best k, unless a larger k has clear evidence.
 
-    A cluster of few rows hardly shows in averages over rows. But where every view's neighbours tell k clusters apart,
-    there are no fewer, and more only if the evidence for them is clear.
+    A small cluster hardly shows in averages over rows. But where the views' neighbours predict k islands, there are at
+    least k clusters.
     """
     seen, best = np.flatnonzero(found.are_seen), int(np.argmax(found.scores))
     if len(seen) == 0 or seen[-1] == best or (seen[-1] < best and found.is_clear):
@@ -254,7 +256,7 @@ def prefer_islands(found: KSuggestion) -> KSuggestion:
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
-    """Return each value averaged with its neighbours; 0 for NaN, which is left out of its neighbours' averages.
+    """Return each value averaged with its neighbours, weighted 1, 2, 1; NaN has no weight, and becomes 0.
 
     Landmarks are random and k-means may miss its optimum: evidence for k is some evidence for its neighbours.
 
@@ -275,7 +277,7 @@ def smooth(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GraphSample:
-    """Some rows' neighbours in the graphs that are used."""
+    """Some rows' neighbours in the graphs that the evidence is computed from."""
 
     block: Block
     bounds: np.ndarray  # (G + 1,)
@@ -286,13 +288,13 @@ class GraphSample:
 
 @dataclass(frozen=True)
 class NearestRows:
-    """Some rows' neighbours in every view's finest graph.
+    """Some rows' neighbours in every view's graph with the fewest neighbours.
 
-    A cluster of few rows has few landmarks: in wider graphs, most of its rows' neighbours belong to the next.
+    A small cluster has few landmarks: in graphs with more neighbours, most of its rows' neighbours belong to others.
     """
 
     block: Block
-    bounds: np.ndarray  # (V + 1,)
+    bounds: np.ndarray  # (F + 1,) of these F graphs, the concatenation's included
     views: list[int]  # the view of every graph
 
     def take(self, chosen: np.ndarray) -> NearestRows:
@@ -305,7 +307,7 @@ class NearestRows:
 
 
 def draw_graph_sample(rows: Rows, graph_map: GraphMap, rng: np.random.Generator) -> GraphSample:
-    """Return the rows, graphs and landmarks that all evidence is found from."""
+    """Return a sample of rows, in the graphs of the two largest scales and in those of the smallest."""
     drawn = np.sort(rng.permutation(rows.n_rows)[:GRAPH_ROWS])
     whole = host_block(rows.take(drawn), graph_map.bounds)
     views, names = [graph.view for graph in graph_map.graphs], graph_map.graph_names()
@@ -325,10 +327,10 @@ class SpectralRows:
     singular_values: np.ndarray  # (G, r + 1)
 
     def at(self, k: int, graphs: Sequence[int] | None = None) -> np.ndarray:
-        """Return the rows as a random walk sees them at the time when it sees k clusters.
+        """Return the rows in the first 2k singular vectors, each multiplied by its singular value to the power t.
 
-        The singular values to the power t tell how much of each vector is left after t steps; t is chosen so that FADED
-        is left of vector k + 1. Vectors that hold clusters fade far more slowly than that one.
+        That is the share of the vector that is left after t steps of a random walk. For every graph t is chosen so that
+        FADED is left of vector k + 1. Vectors that separate clusters decay far more slowly.
         """
         chosen = slice(None) if graphs is None else list(graphs)
         rows, values = self.rows[:, chosen, : 2 * k], self.singular_values[chosen]  # (m, g, 2k), (g, r + 1)
@@ -338,7 +340,7 @@ class SpectralRows:
 
 @dataclass(frozen=True)
 class HalvedRows:
-    """Rows in the graphs made from all rows, from one half of them, and from the other."""
+    """Some rows in the singular vectors of graphs made from all rows, from one half of them, and from the other."""
 
     whole: SpectralRows
     first: SpectralRows
@@ -351,7 +353,7 @@ class HalvedRows:
 def some_graphs(
     block: Block, bounds: np.ndarray, chosen: np.ndarray, drawn: np.ndarray | slice = slice(None)
 ) -> tuple[Block, np.ndarray]:
-    """Return the columns of some graphs, of all rows or of some, and their bounds."""
+    """Return the columns of the ``chosen`` graphs, for all rows or the ``drawn`` ones, and their bounds."""
     columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
     own = Block(
         np.ascontiguousarray(block.indices[drawn][:, columns]), np.ascontiguousarray(block.weights[drawn][:, columns])
@@ -376,22 +378,22 @@ def half_grams(block: Block, half: np.ndarray, p: int, bounds: np.ndarray) -> tu
 def graph_spectra(
     first: list[np.ndarray], second: list[np.ndarray], k_max: int, precision: str, n_threads: int
 ) -> tuple[list[Spectrum], list[Spectrum], list[Spectrum]]:
-    """Return the first singular vectors of every graph, k_max and some: of all rows, of one half, and of the other.
+    """Return the first singular vectors of every graph: from all rows, from one half, and from the other.
 
-    The constant vector, which all graphs have, is left out.
+    There are at most ``count_vectors(k_max)``, without the constant vector, which all graphs have.
     """
     both = (one + other for one, other in zip(first, second, strict=True))
     n_components = min(count_vectors(k_max), len(first[0]) - 1)  # as many as a fit would use
     solve = partial(graph_spectrum, n_components=n_components, drop_first=True, precision=precision)
     whole = list(in_order(solve, both, n_threads))
-    starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors are near
+    starts = [spectrum.start for spectrum in whole] * 2  # the halves' vectors are similar
     jobs = zip([*first, *second], starts, strict=True)
     halves = list(in_order(lambda job: solve(job[0], start=job[1]), jobs, n_threads))
     return whole, halves[: len(whole)], halves[len(whole) :]
 
 
 def spectral_rows(block: Block, bounds: np.ndarray, spectra: Sequence[Spectrum]) -> SpectralRows:
-    """Return the rows in every graph's singular vectors, the constant one in front."""
+    """Return the rows in every graph's singular vectors, the constant one first."""
     spectra = [with_constant(spectrum) for spectrum in spectra]
     bases = np.stack([spectrum.basis for spectrum in spectra]).astype(block.weights.dtype)  # (G, p, r)
     n_graphs, _, r = bases.shape
@@ -419,7 +421,7 @@ def split_views(views: Sequence[list[int]], rng: np.random.Generator) -> list[tu
 
 @dataclass(frozen=True)
 class SeparableRows:
-    """Rows that the first round of a fit can cut into any number of clusters."""
+    """Some rows, with all that the first round of a fit needs to cluster them for any k."""
 
     block: Block  # the rows' neighbours
     bounds: np.ndarray  # (G + 1,)
@@ -428,7 +430,7 @@ class SeparableRows:
     spectra: Sequence[Spectrum]  # without the constant vector
 
     def cut(self, k: int, seed: int) -> tuple[float, Islands]:
-        """Return how much nearer rows are to their own one of k clusters than to the next, on average, and islands."""
+        """Return the separation of k clusters (the rows' mean confidence), and the islands among k clusters."""
         settings = unguided_settings(k, self.weights)
         separation = float(assign(*self._clusters(settings, seed)).confidence.mean())
         apart = replace(settings, weighting="commute", unit=False, add_constant=True)
@@ -437,7 +439,7 @@ class SeparableRows:
         return separation, Islands(count, self.nearest.weakest(labels) if count > 1 else 0.0)
 
     def _clusters(self, settings: CoTrainingSettings, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows' embedding in the first round of a fit, and centroids of its clusters."""
+        """Return the rows' embedding in the first round of a fit, and the centroids of k-means in it."""
         rows = MemoryRows([self.block], n_rows=len(self.block.indices), n_threads=1)
         own = [replace(spectrum, basis=spectrum.basis[:, : settings.n_vectors]) for spectrum in self.spectra]
         view = first_round(rows, own, self.bounds, settings, precision_of(self.block.weights))
@@ -450,17 +452,17 @@ class SeparableRows:
 
 @dataclass(frozen=True)
 class Islands:
-    """How many clusters that hardly touch there are in a cut, and how well views agree with the weakest of them."""
+    """The number of islands in a partition, and the Jaccard index with which the views predict the weakest of them."""
 
     count: int
     weakest: float
 
 
 def island_labels(embedding: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Return each row's cluster, of those that have at least LEAST_ISLAND rows.
+    """Return each row's nearest cluster among those with at least LEAST_ISLAND rows.
 
-    A few odd rows may lie farther from all others than a small cluster does, and be cut off before it. They go to the
-    cluster that is nearest to them.
+    A few outliers may lie farther from all other rows than a small cluster does, and become clusters of their own. They
+    are assigned to the nearest larger cluster.
     """
     sizes = np.bincount(assign(embedding, centroids).labels, minlength=len(centroids))  # (k,)
     large = sizes >= min(LEAST_ISLAND, sizes.max())  # (k,)
@@ -475,7 +477,7 @@ def separable_rows(sample: GraphSample, spectra: Sequence[Spectrum], drawn: np.n
 
 
 def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:
-    """Return the defaults of a fit with one round."""
+    """Return a fit's default settings for k clusters with a single round, which is not guided."""
     return CoTrainingSettings(
         n_components=k,
         n_vectors=count_vectors(k),
@@ -495,7 +497,7 @@ def unguided_settings(k: int, graph_weights: np.ndarray) -> CoTrainingSettings:
 
 
 def agreement_at(halves: HalvedRows, k: int, seed: int) -> tuple[float, float]:
-    """Return how well groups of views, and how well halves of the rows, agree on k clusters."""
+    """Return the agreement of groups of views on k clusters, and that of halves of the rows (stability)."""
     rng = np.random.default_rng(seed)
     everyone = np.ones(len(halves.half), dtype=bool)
     stability = partition_agreement(
@@ -510,9 +512,9 @@ def agreement_at(halves: HalvedRows, k: int, seed: int) -> tuple[float, float]:
 
 
 def partition(rows: np.ndarray, fitted: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Cut the ``fitted`` rows into k clusters, and return all rows' clusters, -1 for rows that are in no graph.
+    """Run k-means on the ``fitted`` rows, and return the cluster of every row; -1 for rows that are in no graph.
 
-    The rows of every graph are made unit and merged into k directions, as in the first round of a fit.
+    Rows are normalised to unit length in every graph and merged into k directions, as in the first round of a fit.
     """
     stacked = unit_rows(rows).reshape(len(rows), -1)  # (m, g 2k)
     known = stacked.any(axis=1)  # (m,)
@@ -541,14 +543,14 @@ def unit_rows(rows: np.ndarray) -> np.ndarray:
     return rows / np.where(lengths > 0, lengths, 1)
 
 
-# -- do spectra agree, and have they gaps? -----------------------------------------------------------------------
+# -- do spectra agree, and where are gaps? -----------------------------------------------------------------------
 
 
 def shared_vectors(halves: HalvedRows, k_max: int) -> np.ndarray:
-    """Return for k = 1..k_max the mean share of a graph's first k vectors that another view's graph of its scale has.
+    """Return for k = 1..k_max the mean share of a graph's first k vectors in the span of another view's, by scale.
 
-    Every graph has the constant vector, or the clusters' indicators that add up to it: it is left out. For a single
-    view the graphs of two halves of the rows are compared.
+    The constant vector is left out: every graph has it, or cluster indicators that add up to it. With a single view,
+    the graphs of two halves of the rows are compared.
     """
     if len(halves.views) > 1:
         pairs = [
@@ -580,11 +582,11 @@ def shared_prefixes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def relative_gaps(singular_values: np.ndarray) -> np.ndarray:
-    """Return for k = 2.. the gap behind every graph's k-th singular value, over that of a cloud without clusters.
+    """Return for k = 2.. the gap behind every graph's k-th singular value, relative to a cloud without clusters.
 
-    With lambda_k = 1 - s_k^2, a random walk sees k clusters between the times 1 / lambda_(k+1) and 1 / lambda_k: the
-    log of their ratio is how long. In a cloud of d dimensions lambda_k grows like (k - 1)^(2 / d) (Weyl's law), so
-    the log falls like log(k / (k - 1)), and is divided by it.
+    With lambda_k = 1 - s_k^2, a random walk separates k clusters between the times 1 / lambda_(k+1) and 1 / lambda_k.
+    The gap is the log of their ratio. In a cloud of d dimensions lambda_k grows like (k - 1)^(2 / d) (Weyl's law), so
+    the gap is proportional to log(k / (k - 1)), and is divided by it.
     """
     values = np.maximum(1 - singular_values**2, 0) + FLOOR  # (G, r + 1)
     k = np.arange(2, values.shape[1])  # (m,)
@@ -592,7 +594,7 @@ def relative_gaps(singular_values: np.ndarray) -> np.ndarray:
 
 
 def consensus_gap(rows: np.ndarray) -> np.ndarray:
-    """Return for k = 2.. the relative drop behind the k-th singular value of all graphs' rows side by side."""
+    """Return for k = 2.. the relative drop after the k-th singular value of all graphs' rows side by side."""
     stacked = unit_rows(rows).reshape(len(rows), -1)  # (m, G r)
     values = np.linalg.svd(stacked.astype(np.float64), compute_uv=False)
     count = rows.shape[2]

@@ -1,11 +1,11 @@
-"""Directions that several views share: what is left of noisy views when each keeps only what another confirms.
+"""Directions that several views share: noisy views are reduced to what another view confirms.
 
-Noise of one view is independent of the others', whatever its covariance; a cluster is seen by several views at once. So
+Noise of one view is independent of the others', whatever its covariance; a cluster shows in several views at once. So
 canonical correlations between the views find the directions in which clusters differ, where the directions of largest
-variance may hold nothing but noise (Chaudhuri and others 2009; generalised to several views by MAXVAR).
+variance may be pure noise (Chaudhuri and others 2009; generalised to several views by MAXVAR).
 
-Second moments tell these directions roughly. The means of the clusters that are found in them tell them better, so
-k-means and the span of its centroids take turns: linear discriminant analysis without labels.
+Second moments give these directions only roughly. The means of the clusters that are found in them are more precise, so
+k-means and the span of its centroids alternate: linear discriminant analysis without labels.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ from coterie.threads import in_order
 from coterie.views.preparation import Preparation, column_moments, spread
 from coterie.views.steps import Columns, Project, Step, apply_steps
 
-# Wider views would make large eigenproblems; and each column of a view needs rows to be told from chance.
+# More columns over all views would make the eigenproblem too large; with fewer rows per column of a view, shared
+# directions could not be distinguished from chance.
 MOST_SHARED_COLUMNS = 4000
 ROWS_PER_COLUMN = 5
 
-# A view's own directions below this share of its mean variance are left out; the same share is added to the others.
+# A view's principal directions with less than this share of its mean variance are left out; the same share is added to
+# the variance of the others.
 RIDGE = 0.01
 
-# Directions at most, as for principal ones.
+# Directions at most, as for principal components.
 MOST_DIRECTIONS = 200
 
-# An eigenvalue is beyond chance if it exceeds 1 by this much more than the largest of permuted rows does: the latter
-# varies by a few hundredths, and a direction that is shared by chance would make clusters that replicate.
+# An eigenvalue is beyond chance if its excess over 1 is this many times that of the largest one of permuted rows: the
+# latter varies by a few hundredths, and a direction that is shared by chance would lead to clusters that replicate.
 BEYOND_CHANCE = 1.2
 
-# How often k-means and the span of its centroids take turns, and its starts besides that of cluster-QR.
+# Alternations of k-means and the span of its centroids, and starts of k-means besides the one from cluster-QR.
 TURNS = 2
 TURN_STARTS = 2
 
@@ -55,9 +57,9 @@ def shared_preparations(
     rng: np.random.Generator,
     n_threads: int = 1,
 ) -> list[Preparation] | None:
-    """Return preparations that keep the directions which views share, or None where there are none beyond chance.
+    """Return preparations that project on the directions that views share, or None where none is beyond chance.
 
-    ``blocks`` are the rows of a sample, one for each view, and ``preparations`` what is done to them otherwise.
+    ``blocks`` holds the rows of a sample, one block per view, and ``preparations`` their preparations so far.
     """
     complete = np.all([present_rows(block) for block in blocks], axis=0)  # (s,)
     if not complete.any():
@@ -70,7 +72,7 @@ def shared_preparations(
     if len(tables) < 2 or sum(widths) > MOST_SHARED_COLUMNS or complete.sum() < ROWS_PER_COLUMN * max(widths):
         return None
     whiteners = [whitener(table, n_threads) for table, _ in tables]
-    if not all(own.shape[1] for own in whiteners):  # a view without any differences
+    if not all(own.shape[1] for own in whiteners):  # a view in which all rows are equal
         return None
     white = [project(table, own, n_threads) for (table, _), own in zip(tables, whiteners, strict=True)]  # each (s, w)
     shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng, n_threads)
@@ -98,7 +100,7 @@ def known_rows(block: Any, rows: np.ndarray) -> Any:
 
 
 def with_all_columns(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Return the steps without a last projection on the directions of largest variance: they may hold noise alone."""
+    """Return the steps without a final projection on the directions of largest variance, which may be pure noise."""
     return steps[:-1] if steps and isinstance(steps[-1], Project) else steps
 
 
@@ -110,7 +112,7 @@ def standardised(rows: Any) -> tuple[np.ndarray, Columns]:
     scale = np.where(varies, 1 / np.where(varies, moments.std, 1.0), 0.0)  # (d,)
     columns = Columns(moments.mean, scale)
     largest = max(np.abs(rows).max(initial=0), scale.max(initial=0))
-    # Columns of tiny or huge units are standardised before they are rounded: they, or their scale, have no float32.
+    # Columns of tiny or huge units are standardised in float64: float32 cannot represent them, or their scale.
     precision = np.float32 if largest < np.finfo(np.float32).max else np.float64
     return columns(rows.astype(precision)).astype(np.float32), columns  # (s, d)
 
@@ -120,9 +122,9 @@ def shared_directions(
 ) -> list[np.ndarray] | None:
     """Return each view's part of the directions that white views share beyond chance (w x m), or None.
 
-    With the views side by side, A, the eigenvalues of A^T A / n are 1 where views are independent, and up to the number
-    of views where they say the same. The largest one of rows that are permuted in every view is what chance makes of as
-    many rows and columns.
+    With A the views side by side, the eigenvalues of A^T A / n are 1 in directions where views are independent, and up
+    to the number of views where they agree. The largest eigenvalue after permuting the rows of every view is what
+    chance gives with as many rows and columns.
     """
     values, vectors = eigh(correlation(white, n_threads=n_threads))
     orders = [rng.permutation(len(table)) for table in white]
@@ -141,7 +143,7 @@ def telling_directions(
     rng: np.random.Generator,
     n_threads: int = 1,
 ) -> Sequence[np.ndarray]:
-    """Return each view's directions in which clusters differ (w x k - 1), beginning at the given ones."""
+    """Return each view's directions in which clusters differ (w x k - 1), starting from the given ones."""
     for _ in range(TURNS if k > 1 else 0):
         directions = centroid_spans(white, group_along(white, directions, k, rng, n_threads), k)
     return directions
@@ -157,7 +159,7 @@ def group_along(
 
 
 def centroid_spans(tables: Sequence[np.ndarray], labels: np.ndarray, k: int) -> list[np.ndarray]:
-    """Return the directions between the clusters' means in every view (w x k - 1), as long as the means are apart."""
+    """Return the principal directions of the clusters' means in every view (w x k - 1), scaled by their spread."""
     found = []
     for table in tables:
         means, counts = means_of_groups(table, labels, k)
@@ -168,7 +170,7 @@ def centroid_spans(tables: Sequence[np.ndarray], labels: np.ndarray, k: int) -> 
 
 
 def whitener(table: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """Return W such that table @ W has nearly unit covariance; directions with hardly any variance are left out."""
+    """Return W such that ``table @ W`` has nearly unit covariance; directions with hardly any variance are left out."""
     values, vectors = eigh(correlation([table], n_threads=n_threads))
     floor = RIDGE * values.mean()
     kept = values > floor
@@ -178,7 +180,7 @@ def whitener(table: np.ndarray, n_threads: int = 1) -> np.ndarray:
 def correlation(
     tables: Sequence[np.ndarray], orders: Sequence[np.ndarray] | None = None, n_threads: int = 1
 ) -> np.ndarray:
-    """Return A^T A / n of tables side by side, the rows of each in its order."""
+    """Return A^T A / n of tables side by side, the rows of each taken in its own order."""
 
     n = len(tables[0])
     orders = [np.arange(n)] * len(tables) if orders is None else orders
@@ -189,7 +191,7 @@ def correlation(
 
     parts = in_order(gram, parts_of(n), n_threads)
     total = next(parts)
-    for part in parts:  # one by one: all of them may not fit in memory
+    for part in parts:  # one by one: all of them together may not fit in memory
         total += part
     return total / n
 

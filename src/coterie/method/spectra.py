@@ -1,4 +1,4 @@
-"""The small eigenproblems: p x p for a graph, where its rows are; Gk x Gk for the consensus, in float64 on the host."""
+"""The small eigenproblems: p x p per graph, on its rows' device; Gr x Gr for the consensus, in float64 on the host."""
 
 from __future__ import annotations
 
@@ -18,38 +18,39 @@ from coterie.validation import must_be_finite
 if TYPE_CHECKING:
     from coterie.method.graphs import Block
 
-HOST = np.empty(0)  # an example of NumPy's arrays
+HOST = np.empty(0)  # any NumPy array, as an example of the library and device
 
-# How a graph's vectors can be weighted, and the floor of 1 - l in commute times: of .1, .03, .01 and .001 the one with
-# the highest mean ARI over sets with clusters of unequal size that costs least on sets of equal size.
+# The weightings of a graph's vectors, and the floor of 1 - l in commute times: of .1, .03, .01 and .001, the one with
+# the highest mean ARI on data with clusters of unequal size that costs least on data with clusters of equal size.
 WEIGHTINGS = ("equal", "diffusion", "commute")
 COMMUTE_FLOOR = 0.01
 
-# Directions whose share of the largest eigenvalue is below this are rounding, not structure.
+# Eigenvalues below this share of the largest one are rounding errors.
 RANK_TOLERANCE = 1e-10
 
-# And so are all directions of a graph where the largest eigenvalue is below this, by precision: that of the constant
-# vector, which was subtracted, is 1. Rows of a view without any differences would have directions of rounding errors.
+# So are all eigenvalues of a graph whose largest one is below this, by precision: the constant vector, which was
+# subtracted, had eigenvalue 1. Where all rows of a view are equal, the vectors would be rounding errors.
 NO_STRUCTURE = {"float64": 1e-10, "float32": 1e-6}
 
-# Directions of the stacked bases that are found besides those that are used: what was left out.
+# Singular values of the stacked bases that are computed beyond those that are used, to show what was left out.
 MORE_VALUES = 10
 
-# From ITERATE_FROM landmarks on, and for at most one of VECTORS_PER_PAIR eigenpairs, iterating is faster than a full
-# reduction.
+# From ITERATE_FROM landmarks on, and with at least VECTORS_PER_PAIR landmarks per wanted eigenpair, iterative methods
+# are faster than a full reduction.
 ITERATE_FROM = 250
 VECTORS_PER_PAIR = 20
-# Lanczos' method looks at its vectors after STEPS_PER_PAIR steps for each, at least FEWEST_STEPS, and again later on.
-# After MOST_STEPS, or one for every STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more search
-# for what it missed: they show a missing eigenvalue that exceeds the last one that is wanted by .02.
+# Lanczos' method first checks for convergence after STEPS_PER_PAIR iterations per eigenpair, at least FEWEST_STEPS.
+# After MOST_STEPS iterations, or one per STEP_SIZE rows of the matrix, a full reduction is as fast. PROBE_STEPS more
+# search for missed eigenvalues: they find one that exceeds the last wanted one by .02.
 FEWEST_STEPS, STEPS_PER_PAIR, MOST_STEPS, STEP_SIZE = 2, 1.5, 300, 3.3
 PROBE_STEPS = 25
-# Up to this size, a full reduction is faster than to iterate once more with a block of vectors.
+# Up to this size of the matrix, a full reduction is faster than subspace iteration.
 REDUCE_UP_TO = 1000
-FILTERS = 30
-FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest growth that helps, by bytes of a number
-RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v, by bytes of a number
-# Where more eigenvalues than the block has columns are 1, as in a graph of many components, there is no gap to cut at.
+FILTERS = 30  # at most; then a full reduction
+FILTER_GROWTH = {4: 12.0, 8: 30.0}  # log of the largest useful growth by one filter, by bytes of a number
+RESIDUAL = {4: 2e-5, 8: 1e-7}  # the largest norm of M v - lambda v that counts as converged, by bytes of a number
+# In a graph with more components than the block has columns, all eigenvalues of the block are 1: the cut of the filter
+# must stay below, although there is no gap to cut at.
 LARGEST_CUT = 0.9
 
 
@@ -58,9 +59,9 @@ class Spectrum:
     """The top of a graph's spectrum."""
 
     basis: np.ndarray  # (p, r): e_i = sum_j z_ij basis[j]; columns beyond the graph's rank are zero
-    singular_values: np.ndarray  # (r + 1,) of Zhat, descending, one more than is used: the gap behind r
+    singular_values: np.ndarray  # (r + 1,) of Zhat, descending; one more than is used, to show the gap behind r
     constant: Any = 0.0  # () every row's entry in the first singular vector, which is constant
-    start: np.ndarray | None = None  # (p, m) where the search for the next round's vectors begins
+    start: np.ndarray | None = None  # (p, m) start of the iteration for the next round's vectors
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Consensus:
 
 
 def whole_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HOST) -> Iterator[np.ndarray]:
-    """Yield G = sum_i z_i z_i^T of every graph in turn: all at once would be too many p x p matrices.
+    """Yield G = sum_i z_i z_i^T (p x p) of one graph after the other: all at once would take too much memory.
 
     ``like`` is any array of the rows' library and device.
     """
@@ -81,7 +82,7 @@ def whole_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any = HO
 
 
 def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Iterator[np.ndarray]:
-    """Yield the sums that :func:`whole_grams` is made of, as the kernels add them up."""
+    """Yield the sums behind :func:`whole_grams` as the kernels accumulate them: in host memory, the lower triangle."""
     kernels = kernels_of(like)
 
     def add(block: Block, total: tuple[np.ndarray], columns: slice) -> None:
@@ -92,7 +93,7 @@ def sum_grams(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> It
 
 
 def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -> Any:
-    """Return the matrices of :func:`whole_grams` as one array (G, p, p), which a card must have room for."""
+    """Return the matrices of :func:`whole_grams` as one array (G, p, p), which must fit in a GPU's memory."""
     kernels = kernels_of(like)
 
     def add(block: Block, total: tuple[Any]) -> None:
@@ -103,9 +104,9 @@ def grams_at_once(rows: Rows, n_landmarks: int, bounds: np.ndarray, like: Any) -
 
 
 def joined_spectrum(total: np.ndarray, start: np.ndarray | None, solve: Callable[..., Spectrum]) -> Spectrum:
-    """Return a graph's spectrum, by ``solve`` among the landmarks that any row is joined to: many may lack its view.
+    """Return a graph's spectrum by ``solve``, using only landmarks that any row is joined to: many may lack its view.
 
-    ``total`` are sums in host memory, and ``start`` is that of a spectrum near this one.
+    ``total`` holds the sums of :func:`sum_grams` in host memory, and ``start`` is that of a similar spectrum.
     """
     own = cpu.joined_landmarks(total)  # (o,)
     n_landmarks = triangle_side(len(total))
@@ -128,9 +129,9 @@ def graph_spectrum(
 
     Zhat^T Zhat = D^(-1/2) G D^(-1/2) with G = Z^T Z, and D, the column sums of Z, are the row sums of G because the
     rows of Z sum to one (Eqs. (2) to (4)). A landmark without neighbours has degree zero and drops out. With
-    ``drop_first`` the constant vector is left out. ``start`` is that of a spectrum near this one. ``precision`` is that
-    of the iteration, and ``goal`` the one that it ends at: vectors need not be more precise than the weights they
-    multiply. Of an array of one dimension, ``gram`` is the lower triangle.
+    ``drop_first`` the constant vector is left out. ``start`` is that of a similar spectrum. The iteration works in
+    ``precision`` and stops at the accuracy of ``goal``: vectors need not be more precise than the weights that they
+    multiply. A one-dimensional ``gram`` is the lower triangle.
     """
     xp, kernels = array_namespace(gram), kernels_of(gram)
     gram = kernels.symmetric(gram)
@@ -139,14 +140,14 @@ def graph_spectrum(
     roots = xp.where(degrees > 0, degrees, np.inf) ** -0.5  # (p,) D^(-1/2)
     constant = None
     if drop_first:
-        # The first vector is known: it is constant over the rows. It is subtracted, and not dropped as the first that
-        # found: in a graph of several components the largest eigenvalue is multiple, and any vector could come first.
+        # The first vector is known: it is constant over the rows. It is subtracted beforehand, not dropped afterwards:
+        # in a graph of several components the largest eigenvalue is multiple, and any of its vectors could come first.
         constant = (degrees / (xp.sum(degrees, axis=-1, keepdims=True) + np.finfo(float).tiny)) ** 0.5  # (p,)
     p = degrees.shape[-1]
     if p < ITERATE_FROM:
-        precision = "float64"  # all of it takes no time
+        precision = "float64"  # such a small problem takes no time
     count = min(n_components + 1, p)
-    by_products = start is None and not kernels.BATCHED and can_iterate(p, count)  # with single vectors
+    by_products = start is None and not kernels.BATCHED and can_iterate(p, count)  # by Lanczos' method
     normalised = kernels.occupied_gram if by_products else kernels.normalised_gram
     found = top_eigenpairs(normalised(gram, roots, constant, precision), count, start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
@@ -161,7 +162,7 @@ def graph_spectrum(
 
 
 def spread(found: Spectrum, own: np.ndarray, n_landmarks: int) -> Spectrum:
-    """Return the spectrum of a graph among all landmarks, given that among its ``own`` ones."""
+    """Return a graph's spectrum with rows for all landmarks, zero for those that are not its ``own``."""
     r = found.basis.shape[1]
     basis = np.zeros((n_landmarks, r))
     basis[own] = found.basis
@@ -175,7 +176,7 @@ def spread(found: Spectrum, own: np.ndarray, n_landmarks: int) -> Spectrum:
 
 
 def with_constant(spectrum: Spectrum) -> Spectrum:
-    """Return a spectrum that was found without the constant vector with it in front: its singular value is 1."""
+    """Return a spectrum with the constant vector, which had been left out, as its first; its singular value is 1."""
     xp = array_namespace(spectrum.basis)
     constant = xp.asarray(spectrum.constant)[..., None, None]
     first = xp.zeros_like(spectrum.basis[..., :1]) + constant  # (p, 1), for rows that sum to one
@@ -188,7 +189,7 @@ def with_constant(spectrum: Spectrum) -> Spectrum:
 
 
 def together(spectra: Sequence[Spectrum]) -> Spectrum:
-    """Return the spectra of several graphs as one, whose arrays have one more dimension in front."""
+    """Return the spectra of several graphs stacked into one, whose arrays have a new first axis (G, ...)."""
     xp = array_namespace(spectra[0].basis)
     constants = [xp.asarray(own.constant) for own in spectra]
     return Spectrum(
@@ -197,12 +198,12 @@ def together(spectra: Sequence[Spectrum]) -> Spectrum:
 
 
 def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
-    """Return a graph's basis with every vector multiplied by its weight, given l, the square of its singular value.
+    """Return a graph's basis with every vector multiplied by a weight, a function of its squared singular value l.
 
-    "equal" leaves the vectors orthonormal, as published. "diffusion" multiplies by l, the share that a random walk of
-    two steps leaves of the vector. "commute" multiplies that by (1 - l_1 + c) / (1 - l + c), which follows commute
-    times: a cluster that hardly touches the others has l near 1 however small it is, and stands far above directions
-    within large clusters. The floor c keeps vectors whose l differ by rounding alike.
+    "equal" leaves the vectors orthonormal, as published. "diffusion" multiplies by l, the share of the vector that is
+    left after two steps of a random walk. "commute" multiplies that by (1 - l_1 + c) / (1 - l + c), which follows
+    commute times: a cluster that hardly touches the others has l near 1, however small it is, and gets a far larger
+    weight than directions within large clusters. The floor c gives vectors whose l differ by rounding similar weights.
     """
     if weighting == "equal":
         return spectrum.basis
@@ -219,14 +220,14 @@ def weighted_basis(spectrum: Spectrum, weighting: str) -> np.ndarray:
 
 
 def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, power: float = 0.0) -> Consensus:
-    """Return the k left singular vectors of the weighted stack of bases that hold most of it.
+    """Return the top k left singular vectors of the weighted stack of bases.
 
     ``outer`` is H = sum_i e_i e_i^T of the unweighted stack (Gr x Gr); ``weights`` has one number per graph. Every
-    vector is multiplied by its share of the largest eigenvalue to the given ``power``: directions that few graphs
-    agree on get less weight.
+    vector is multiplied by (its eigenvalue / the largest one)^``power``, so that directions that few graphs agree on
+    get less weight.
     """
     n_graphs = len(weights)
-    outer = to_host(outer)  # small enough to be solved faster there
+    outer = to_host(outer)  # small enough that the host solves it faster
     must_be_finite("augmented view", outer, weights)
     held = outer.diagonal().reshape(n_graphs, -1).sum(axis=1)  # (G,)
     weights = np.where(held > 0, weights, 0.0)  # a graph without any vector has no weight
@@ -244,10 +245,10 @@ def consensus(outer: np.ndarray, weights: np.ndarray, n_components: int, *, powe
 
 
 def occupied_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues of a matrix that has none below zero, descending, and vectors for those above zero.
+    """Return the ``count`` + MORE_VALUES largest eigenpairs of a positive semi-definite matrix, descending.
 
-    There are MORE_VALUES more than ``count``. A graph of low rank has columns of zeros, most of all where nearly every
-    row is a cluster. Time grows with the cube of the columns, so these are left out.
+    A graph of low rank has columns of zeros, above all where nearly every row is a cluster. They are left out, because
+    time grows with the cube of the columns; missing pairs are zeros.
     """
     occupied = matrix.diagonal() > 0  # (m,)
     occupied[0] = True  # so that a matrix of zeros has an eigenvalue too
@@ -266,7 +267,7 @@ class Eigenpairs:
 
     values: np.ndarray  # (m,)
     vectors: np.ndarray  # (p, m)
-    block: np.ndarray | None = None  # (p, more than m) the subspace they were found in
+    block: np.ndarray | None = None  # (p, m or more) the subspace they were found in
 
 
 def top_eigenpairs(
@@ -274,8 +275,8 @@ def top_eigenpairs(
 ) -> Eigenpairs:
     """Return the ``count`` largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do. Of an array of one dimension,
-    ``matrix`` is the lower triangle.
+    The eigenvalues must lie in [0, 1], as those of a graph's normalised Gram matrix do. A one-dimensional ``matrix`` is
+    the lower triangle.
     """
     kernels = kernels_of(matrix)
     size = kernels.side(matrix)
@@ -288,21 +289,21 @@ def top_eigenpairs(
         if found is not None:
             return found
     values, vectors = kernels.largest_eigenpairs(kernels.whole(matrix), count)
-    # Lanczos' method would fail for the next round's graph as well: with a start it is not tried.
+    # Lanczos' method would fail for the next round's graph too: given these vectors as a start, it is not tried there.
     block = vectors if iterate and size <= REDUCE_UP_TO and not kernels.BATCHED else None
     return Eigenpairs(convert(values, "float64"), convert(vectors, "float64"), block)
 
 
 def can_iterate(size: int, count: int) -> bool:
-    """Whether some eigenpairs of a matrix are so few that iterating is faster than a full reduction."""
+    """Whether iterative methods find ``count`` eigenpairs of a matrix faster than a full reduction."""
     return size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
 
 
 def lanczos(matrix: cpu.Lower | np.ndarray, count: int) -> Eigenpairs | None:
     """Return the top eigenpairs by Lanczos' method, the fastest one, or None where it misses some.
 
-    It starts from a single vector, and may find only one vector of a multiple eigenvalue, as 1 is in a graph of several
-    components. Those of a sparse graph are known, and are left out.
+    It starts from a single vector, so it may find only one vector of a multiple eigenvalue, as 1 is in a graph of
+    several components. For a sparse matrix the vectors of 1 are known from the components, and are not searched for.
     """
     lower = cpu.as_lower(cpu.symmetric(matrix))
     known = lower.known[:, :count]  # (p, s)
@@ -316,7 +317,7 @@ def lanczos(matrix: cpu.Lower | np.ndarray, count: int) -> Eigenpairs | None:
 
 
 def single_eigenpairs(lower: cpu.Lower, count: int) -> Eigenpairs | None:
-    """Return the top eigenpairs by Lanczos' method, or None where it misses some."""
+    """Return the top eigenpairs by Lanczos' method alone, or None where it misses some or does not converge."""
     size = cpu.side(lower)
     most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[lower.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=lower.dtype)
@@ -338,17 +339,19 @@ def single_eigenpairs(lower: cpu.Lower, count: int) -> Eigenpairs | None:
 
 
 def ritz_residual(turn: np.ndarray, left: float) -> float:
-    """Return the largest norm of M v - lambda v after some steps of Lanczos' method, which ``left`` a vector so long.
+    """Return the largest norm of M v - lambda v over the Ritz vectors v of Lanczos' method.
 
-    ``turn`` are eigenvectors of the tridiagonal matrix (steps x m): v is the basis times one of them.
+    ``turn`` holds eigenvectors of the tridiagonal matrix (iterations x m): v is the basis times one of them. ``left``
+    is the norm of the vector that the last iteration left.
     """
     return left * float(np.abs(turn[-1]).max()) if turn.size else np.inf
 
 
 def largest_beside(matrix: cpu.Lower | np.ndarray, vectors: np.ndarray) -> float:
-    """Return a lower bound, nearly sharp, of the largest eigenvalue whose vectors are orthogonal to the given ones.
+    """Return a nearly sharp lower bound of the largest eigenvalue whose vectors are orthogonal to the given ones.
 
-    By some more steps of Lanczos' method: a Krylov basis that begins with the given vectors stays orthogonal to them.
+    It takes PROBE_STEPS iterations of Lanczos' method. Their Krylov basis begins with the given vectors, so it stays
+    orthogonal to them.
     """
     size, count = vectors.shape
     first, last = count, min(count + PROBE_STEPS, size - 1)
@@ -365,7 +368,7 @@ def largest_beside(matrix: cpu.Lower | np.ndarray, vectors: np.ndarray) -> float
 
 @lru_cache(maxsize=8)
 def random_direction(size: int, dtype: np.dtype, seed: int = 0) -> np.ndarray:
-    """Return a random vector of length one, always the same."""
+    """Return a random vector of length one, the same in every call."""
     direction = np.random.default_rng(seed).standard_normal(size)
     return (direction / np.linalg.norm(direction)).astype(dtype)  # (p,)
 
@@ -388,7 +391,7 @@ def filtered_subspace(
     block, before = start, np.inf  # (p, m)
     most_filters = kernels.FILTERS_PER_REDUCTION * size / width
     for number in range(FILTERS):
-        if number or cold:  # where the last search ended, vectors are orthonormal already
+        if number or cold:  # a warm start is orthonormal already
             block = kernels.orthonormal(block)
         image = matrix @ block  # (p, m)
         values, rotation = kernels.small_eigenpairs(convert(block.mT @ image, "float64"))  # Rayleigh-Ritz
@@ -433,14 +436,14 @@ def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.
     doubled[..., diagonal, diagonal] -= 2
     for _ in range(degree - 1):
         before, now = now, doubled @ now - before
-        if matrix.dtype.itemsize < 8:  # of the order of (4 / cut)^degree, which would overflow float32
+        if matrix.dtype.itemsize < 8:  # entries grow like (4 / cut)^degree, which would overflow float32
             scale = xp.max(xp.abs(now))
             now, before = now / scale, before / scale
     return now
 
 
 def inverse_roots(values: np.ndarray, floor: float = 0.0) -> np.ndarray:
-    """Return values^(-1/2), zero for values that are rounding errors: all of them where none is above a ``floor``."""
+    """Return values^(-1/2); zero for rounding errors, and for all values if the largest is at most ``floor``."""
     xp = array_namespace(values)
     largest = xp.max(values, axis=-1, keepdims=True)
     real = (values > RANK_TOLERANCE * xp.clip(largest, np.finfo(float).tiny, None)) & (largest > floor)

@@ -1,13 +1,12 @@
 """How far a partition depends on which rows happened to be landmarks.
 
-The landmarks of a fit are split into two halves, twice, and four times more where the figure is low. Each half has
-graphs of its own: every row keeps those of its neighbours that are in it. The halves' augmented views, before any
-guiding, cut a sample of rows into clusters, and the two partitions are compared. Neighbours are not searched for again,
-the halves' singular vectors start from the fit's, and only the graphs of the middle scale are used: it costs a few
-hundredths of a fit.
+The landmarks of a fit are split into two random halves, twice, and four times more where stability is low. In a half's
+graphs every row keeps only its neighbours in that half. A sample of rows is clustered in each half's augmented view,
+before any guiding, and the two partitions are compared. Neighbours are not searched again, the halves' singular vectors
+start from the fit's, and only the graphs of the middle scale are used: it costs a few hundredths of a fit.
 
-A half has fewer landmarks than the fit, so the figures are on the low side. They are meant for comparison: on thirteen
-data sets they had nearly the same order as the agreement of whole fits with different seeds.
+A half has fewer landmarks than the fit, so stability is underestimated. It is meant for comparison: on thirteen data
+sets it had nearly the same order as the agreement of whole fits with different seeds.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from coterie.method.selection import some_graphs
 from coterie.rows.memory import MemoryRows
 from coterie.threads import in_order
 
-STABILITY_ROWS = 4000  # rows that are cut into clusters, and whose neighbours make the graphs
-LANDMARK_SPLITS = 2  # of the landmarks into two halves
-MORE_SPLITS = 4  # where the figure is below UNSURE: it decides there, and two splits alone leave it to chance
+STABILITY_ROWS = 4000  # rows that are clustered, and whose neighbours make up the graphs
+LANDMARK_SPLITS = 2  # splits of the landmarks into two halves
+MORE_SPLITS = 4  # further splits where stability is below UNSURE: it decides there, and two splits vary too much
 UNSURE = 0.6
 FEWEST_LANDMARKS = 4  # that can be split
-STARTS = 1  # of k-means, besides the one that cluster-QR gives
-CHANCE = 0.2  # what two halves of the landmarks agree on, of data without clusters, where many are asked for
+STARTS = 1  # starts of k-means, besides the one from cluster-QR
+CHANCE = 0.2  # stability of data without clusters, where many clusters are asked for
 
 
 def chance_of(n_clusters: int) -> float:
-    """Return the stability below which clusters are like those of data that has none.
+    """Return the stability below which clusters are no better than those of data without clusters.
 
-    Two or three are easier to agree on than many: a cloud is cut in half along its longest direction again and again.
+    Two or three clusters replicate more easily than many: a cloud is always split in half along its longest direction.
 
     Examples
     --------
@@ -51,16 +50,16 @@ def chance_of(n_clusters: int) -> float:
 
 @dataclass(frozen=True)
 class Stability:
-    """How alike the partitions are that different landmarks lead to.
+    """How alike the partitions by different halves of the landmarks are.
 
     Attributes
     ----------
     overall : float
         Mean adjusted Rand index between the partitions of two halves of the landmarks: 1 where they are the same, 0
-        where they are as alike as chance has it.
+        where they agree as by chance.
     clusters : ndarray of shape (k,)
-        For each of the fit's clusters: the Jaccard index of the two groups that a row is in, one of each half, averaged
-        over the cluster's rows. 0 for a cluster that the sample has no row of.
+        For each of the fit's clusters: the Jaccard index of the two halves' clusters that hold a row, averaged over the
+        rows of the fit's cluster. 0 for a cluster without rows in the sample.
 
     With one cluster all figures are 1; with fewer than FEWEST_LANDMARKS landmarks they are 0.
     """
@@ -78,10 +77,10 @@ def landmark_stability(
     n_clusters: int,
     rng: np.random.Generator,
 ) -> Stability:
-    """Cut some rows into clusters by halves of the landmarks, and compare.
+    """Cluster some rows by halves of the landmarks, and return how alike the partitions are.
 
-    ``block`` holds the rows' neighbours before any guiding, ``labels`` are the fit's for them, and ``view`` is the
-    augmented view that all rows gave.
+    ``block`` holds the rows' neighbours before any guiding, ``labels`` their clusters in the fit, and ``view`` is the
+    fit's augmented view of the first round.
     """
     p = view.basis.bases.shape[1]
     if n_clusters == 1 or p < FEWEST_LANDMARKS:
@@ -100,7 +99,7 @@ def landmark_stability(
 def cut_halves(
     sample: HalvedSample, n_splits: int, n_landmarks: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the clusters that the two halves of the landmarks lead to, for several splits."""
+    """Return the rows' clusters by the two halves of the landmarks, for several splits."""
     in_first = [rng.permutation(n_landmarks) % 2 == 0 for _ in range(n_splits)]  # each (p,)
     jobs = [(kept, int(rng.integers(2**31))) for first in in_first for kept in (first, ~first)]
     found = list(in_order(lambda job: sample.cut(*job), jobs, sample.settings.n_threads))  # each (m,)
@@ -114,17 +113,17 @@ def mean_agreement(pairs: list[tuple[np.ndarray, np.ndarray]]) -> float:
 
 @dataclass(frozen=True)
 class HalvedSample:
-    """A sample of rows that any half of the landmarks can cut into clusters."""
+    """A sample of rows, with all that clustering them by a subset of the landmarks needs."""
 
     block: Block  # the rows' neighbours among all landmarks
     bounds: np.ndarray  # (G + 1,)
     graphs: GraphWeights
-    starts: tuple[np.ndarray | None, ...]  # G times (p, m): where the search for singular vectors begins
+    starts: tuple[np.ndarray | None, ...]  # G times (p, m): starts of the iteration for singular vectors
     settings: CoTrainingSettings
     n_clusters: int
 
     def cut(self, kept: np.ndarray, seed: int) -> np.ndarray:
-        """Return the rows' clusters by the landmarks that are kept; -1 for rows that are joined to none of them."""
+        """Return the rows' clusters by only the ``kept`` landmarks (p,); -1 for rows that are joined to none."""
         block = keep_landmarks(self.block, self.bounds, kept)
         rows = MemoryRows([block], n_rows=len(block.indices), n_threads=self.settings.n_threads)
         starts = [None if start is None else start[kept] for start in self.starts]
@@ -137,16 +136,17 @@ class HalvedSample:
 
 
 def keep_landmarks(block: Block, bounds: np.ndarray, kept: np.ndarray) -> Block:
-    """Return the rows joined to the landmarks that are kept only, renumbered; weights sum to one again.
+    """Return the rows joined only to the ``kept`` landmarks (p,), which are renumbered; weights sum to one again.
 
-    A neighbour that is not kept becomes the last one before it that is, with weight zero: numbers stay ascending.
+    A neighbour that is not kept gets weight zero, and the number of the last kept landmark before it: numbers stay
+    ascending.
     """
     if kept.all():
         return block
     numbers = np.maximum(np.cumsum(kept) - 1, 0).astype(block.indices.dtype)  # (p,)
     weights = block.weights * kept[block.indices]  # (m, Q)
     totals = np.repeat(np.add.reduceat(weights, bounds[:-1], axis=1), np.diff(bounds), axis=1)  # (m, Q)
-    # Weights are divided themselves: one over what is left of a row far from all that is kept may be infinite.
+    # Divided, not multiplied by 1 / total: that may be infinite for rows far from all kept landmarks.
     shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
     return Block(numbers[block.indices], shares)
 
@@ -166,7 +166,7 @@ def middle_scale(
 
 
 def row_jaccard(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return for every row the Jaccard index of its clusters in two partitions; NaN where it is in none (-1).
+    """Return for every row the Jaccard index of its clusters in two partitions; NaN where it lacks one of them (-1).
 
     Examples
     --------
@@ -186,7 +186,7 @@ def row_jaccard(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def label_means(values: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
-    """Return the mean of the numbers in each of k groups, NaN where there is none.
+    """Return the mean of the finite values in each of k groups, NaN where there are none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The methods that Coterie is measured against, each as its authors published it, built from the same rooms."""
+"""The methods that Coterie is compared with, each as its authors published it, built from the same modules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from coterie.peers.usenc import USENC
     from coterie.peers.uspec import USPEC
 
-# One line a method: its class, and the module that holds it.
+# One line per method: its class, and the module that defines it.
 HOMES = {
     "AASC": "aasc",
     "AIMC": "aimc",

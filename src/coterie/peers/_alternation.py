@@ -1,4 +1,4 @@
-"""Methods that improve their unknowns by turns: one loop, with a tolerance, a maximum of rounds and a history."""
+"""Alternating optimisation: one loop, with a tolerance, a maximum number of rounds and a history."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Round(Generic[State]):
-    """What one round ends with."""
+    """The result of one round."""
 
     state: State
     objective: float
-    change: float | None = None  # ends the rounds at the tolerance; None: the objective's relative change does
+    change: float | None = None  # compared with the tolerance; None: the objective's relative change is
 
 
 @dataclass(frozen=True)
 class Alternation(Generic[State]):
-    """Where the rounds ended, and how they got there."""
+    """The final state, and the history of the rounds."""
 
     state: State
     objective: tuple[float, ...]  # one value a round
@@ -37,7 +37,7 @@ class Alternation(Generic[State]):
 
 
 def alternate(start: State, step: Callable[[State], Round[State]], *, max_iter: int, tol: float) -> Alternation[State]:
-    """Return where ``step`` leads from ``start``, repeated until a round changes too little or ``max_iter`` is reached.
+    """Repeat ``step`` from ``start`` on, until a round changes by no more than ``tol`` or ``max_iter`` is reached.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def alternate(start: State, step: Callable[[State], Round[State]], *, max_iter: 
 
 
 def relative_change(history: list[float], now: float) -> float:
-    """Return how far the objective moved, as a share of what it was; infinity in the first round."""
+    """Return the relative change of the objective; infinity in the first round."""
     if not history:
         return float("inf")
     before = history[-1]
@@ -67,7 +67,7 @@ def relative_change(history: list[float], now: float) -> float:
 
 
 def warn_unless_converged(owner: str, found: Alternation, tol: float) -> None:
-    """Say that the constraints are not met yet, and what to do; for methods whose answer is none before they are."""
+    """Warn that the constraints are not met yet; for methods whose result is not valid before they are."""
     if not found.converged:
         warnings.warn(
             f"{owner} stopped after {found.n_iter} rounds with a residual of {found.change:.1e}, above tol={tol:g}. "

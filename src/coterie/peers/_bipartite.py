@@ -1,4 +1,4 @@
-"""Rows joined to landmarks that need not be rows themselves: the graph of LSC and of MVSC-B."""
+"""Bipartite graphs of rows and landmarks, which need not be rows: the graphs of LSC and of MVSC-B."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from coterie.views import Table
 BANDWIDTHS = ("mean_squared", "median", "local")
 LANDMARKS = ("kmeans", "random")
 
-# LSC's own code takes this number of passes of k-means, from random rows: landmarks need not have settled.
+# Passes of k-means, from random rows, as in LSC's own code: landmarks need not have converged.
 KMEANS_PASSES = 5
 
 
 def check_graph_parameters(owner: str, n_landmarks: Any, n_neighbors: Any, landmarks: Any, bandwidth: Any) -> None:
-    """Refuse settings that no data set could make sense of."""
+    """Refuse settings that are invalid for any data set."""
     check_int(owner, "n_landmarks", n_landmarks, low=1)
     check_int(owner, "n_neighbors", n_neighbors, low=1)
     if n_neighbors > n_landmarks:
@@ -38,9 +38,9 @@ def check_graph_parameters(owner: str, n_landmarks: Any, n_neighbors: Any, landm
 
 
 def choose_landmarks(table: Table, n_landmarks: int, how: str, rng: np.random.Generator, n_threads: int) -> Table:
-    """Return p landmarks: rows drawn at random, or the means that k-means moves them to.
+    """Return p landmarks: random rows, or the means of k-means that starts from them.
 
-    Where there are no more rows than landmarks, every row is one.
+    If there are no more rows than landmarks, every row is one.
     """
     n = table.shape[0]
     if n <= n_landmarks:
@@ -74,7 +74,7 @@ def group_means(table: Table, labels: np.ndarray, landmarks: Table) -> Table:
 
 
 def find_bandwidth(table: Table, landmarks: Table, bandwidth: str | float, rng: np.random.Generator) -> float:
-    """Return sigma; 0 stands for each row's own."""
+    """Return sigma; 0 means that each row has its own."""
     if bandwidth == "local":
         return 0.0
     if bandwidth == "median":
@@ -85,7 +85,7 @@ def find_bandwidth(table: Table, landmarks: Table, bandwidth: str | float, rng: 
 
 
 def mean_squared_distance(table: Table, landmarks: Table) -> float:
-    """Return the mean of |x - m|^2 over all rows and landmarks, from their means alone; 1 where it is zero."""
+    """Return the mean of |x - m|^2 over all pairs of a row and a landmark, computed from means; 1 if it is zero."""
     lengths = squared_norms(table).mean(dtype=np.float64)
     lengths += squared_norms(landmarks).mean(dtype=np.float64)
     product = column_means(table) @ column_means(landmarks)

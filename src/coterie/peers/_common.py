@@ -1,4 +1,4 @@
-"""What all peers share: reading views, tables to measure distances on, and cutting an embedding into clusters."""
+"""Shared by all peers: reading views, preparing their tables, and k-means on an embedding."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from coterie.views.steps import Columns
 
 @dataclass(eq=False, repr=False)
 class Peer(ClusterMixin, BaseEstimator):
-    """A method that clusters the rows it is given; with ``predict`` where its own steps place other rows too."""
+    """A method that clusters the rows of its fit; it has ``predict`` if its own steps apply to other rows too."""
 
-    n_clusters: int = 8  # all other parameters are given by name
+    n_clusters: int = 8  # all other parameters are keyword-only
 
     def _check_ints(self, **lows: int) -> None:
         """Refuse parameters that are not whole numbers of at least the given ones."""
@@ -49,7 +49,7 @@ class Peer(ClusterMixin, BaseEstimator):
         check_int(type(self).__name__, "n_clusters", self.n_clusters, low=1)
         views = as_views(X)
         if len(views) == 1:
-            # scikit-learn's n_features_in_ makes sense for one table alone.
+            # scikit-learn's n_features_in_ is defined for a single table only.
             validate_data(self, for_sklearn(X) if hasattr(X, "shape") else views[0].data, skip_check_array=True)
         if views.n_rows < self.n_clusters:
             raise ValueError(
@@ -59,7 +59,7 @@ class Peer(ClusterMixin, BaseEstimator):
         return views
 
     def _learn_reader(self, views: Views, scaling: str = "none", dtype: Any = np.float32) -> TableReader:
-        """Return how the views that the method works on become tables, in the fit and after it."""
+        """Return the fitted reader that converts the method's views to tables, in the fit and after it."""
         chosen = chosen_views(type(self).__name__, views, getattr(self, "view", None))
         chains = [learn_chain(views[v], scaling, dtype, self.n_clusters) for v in chosen]
         return TableReader(views.names, tuple(map(Shape.of, views)), chosen, tuple(chains))
@@ -85,9 +85,9 @@ class Peer(ClusterMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class TableReader:
-    """How views become tables: what a fit learned of them, for rows that come later."""
+    """The conversion of views to tables, fitted to the rows of the fit and applied to new rows too."""
 
-    names: tuple[str, ...]  # all views'
+    names: tuple[str, ...]  # of all views
     shapes: tuple[Shape, ...]
     chosen: tuple[int, ...]  # numbers of the views that are read
     chains: tuple[Preparation, ...]  # one for each of those
@@ -109,7 +109,7 @@ class TableReader:
 
 
 def chosen_views(owner: str, views: Views, chosen: str | int | None) -> tuple[int, ...]:
-    """Return the number of the view of that name or number; of all views where none is chosen."""
+    """Return the number of the view with a given name or number; the numbers of all views for None."""
     if chosen is None:
         return tuple(range(len(views)))
     if isinstance(chosen, str) and chosen in views.names:
@@ -123,11 +123,11 @@ def chosen_views(owner: str, views: Views, chosen: str | int | None) -> tuple[in
 
 
 def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
-    """Return what is done to a view's columns.
+    """Return the preparation of a view, fitted to its known rows.
 
     "raw" leaves values as they are; "zscore" gives every column unit variance (and a dense one mean zero); "minmax"
     gives it values from 0 to 1, a sparse one keeping its zeros; all others are those of
-    :func:`coterie.views.prepare`, which centres dense views: no distance notices.
+    :func:`coterie.views.prepare`, which centres dense views: this changes no distance.
     """
     if scaling == "raw":
         return Preparation((), 1.0, np.dtype(dtype), "raw")
@@ -144,12 +144,12 @@ def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Pr
 
 
 def learn_chain(view: View, scaling: str, dtype: Any, n_clusters: int = 8) -> Preparation:
-    """Return what is done to a view's columns, all rows looked at."""
+    """Return the preparation of a view, fitted to all rows that have it."""
     return fit_chain(read_finite(view).known(), scaling, dtype, n_clusters)
 
 
 def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | np.ndarray = slice(None)) -> Table:
-    """Return prepared rows. A row that lacks the view stands at its mean; in a sparse view it is empty."""
+    """Return prepared rows. A row that lacks the view is zero: the mean, if the preparation centres columns."""
     numbers = np.asarray(rows) if not isinstance(rows, slice) else rows.start or 0
     check_finite_rows(name, block.data, block.present, numbers)
     found = chain(block.data)  # (n, d)
@@ -159,17 +159,17 @@ def apply_chain(name: str, block: ViewBlock, chain: Preparation, rows: slice | n
 
 
 def prepared_table(view: View, scaling: str = "none", dtype: Any = np.float32, n_clusters: int = 8) -> Table:
-    """Return all rows of a view, scaled, with dense views centred (which no distance notices).
+    """Return all rows of a view, scaled, with dense views centred (which changes no distance).
 
-    With ``scaling="auto"`` they are prepared as by default, for ``n_clusters`` clusters.
+    ``n_clusters`` is used with ``scaling="auto"`` alone.
     """
     return apply_chain(view.name, view.read(slice(None)), learn_chain(view, scaling, dtype, n_clusters))
 
 
 def stored_table(view: View) -> Table:
-    """Return all rows of a view in float64, neither centred nor scaled: for methods to which zero means something.
+    """Return all rows of a view in float64, neither centred nor scaled: for methods in which zero has a meaning.
 
-    A row that lacks the view stands at its mean; in a sparse view it is empty.
+    A row that lacks the view is the mean of the others; in a sparse view it is empty.
     """
     block = read_finite(view)
     rows = block.data.astype(np.float64)  # (n, d), a copy
@@ -215,7 +215,7 @@ def cut(embedding: np.ndarray, n_clusters: int, n_init: int, rng: np.random.Gene
 
 
 def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Return rows of length one, in memory of their own."""
+    """Return a copy of rows, scaled to length one."""
     found = np.array(rows, order="C")
     cpu.unit_rows(found)
     return found

@@ -1,4 +1,4 @@
-"""Orthonormal factors and rows on the simplex: the closed forms of the anchor-learning methods."""
+"""Minimisers under constraints: orthonormal factors, and rows on the simplex."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.linalg import eigh, svd
 
 MOST_STEPS = 500
 STEP_TOLERANCE = 1e-5
-LOOK_EVERY = 10  # steps, for rows that have settled
+LOOK_EVERY = 10  # steps between checks for converged rows
 
 
 def polar(matrix: np.ndarray) -> np.ndarray:
@@ -39,8 +39,7 @@ def onto_simplex(rows: np.ndarray) -> np.ndarray:
 def simplex_minimum(quadratic: np.ndarray, linear: np.ndarray) -> np.ndarray:
     """Return argmin z^T Q z / 2 - b^T z over the simplex for every row b: accelerated projected gradients.
 
-    A row's momentum starts anew when it points uphill (O'Donoghue and Candes), and a row that no longer moves is left
-    alone.
+    A row's momentum is reset when it points uphill (O'Donoghue and Candes), and converged rows are no longer updated.
     """
     longest = float(eigh(quadratic, eigvals_only=True, subset_by_index=[len(quadratic) - 1] * 2)[0]) or 1.0
     system = quadratic / np.asarray(longest, dtype=quadratic.dtype)

@@ -1,4 +1,4 @@
-"""Affinities between all pairs of rows: what the methods need that do not scale."""
+"""Affinities between all pairs of rows, and their eigenvectors, for the methods that do not scale."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from coterie.views import Table, View
 # Beyond this many rows the eigenvectors of a single n x n matrix take minutes, whatever the memory.
 MAX_ROWS = 10_000
 
-# Below this size all eigenvectors cost less than the wait for a few.
+# Up to this size, all eigenvectors cost less than a few by Lanczos.
 SMALL = 400
 
-LOCAL_NEIGHBOUR = 7  # whose distance is a row's own scale
+LOCAL_NEIGHBOUR = 7  # number of the neighbour whose distance is a row's scale
 
-POWER_STEPS = 5  # which tell whether LAPACK left out an eigenvalue
+POWER_STEPS = 5  # of power iteration, which detects eigenvalues that LAPACK left out
 
 ALTERNATIVE = "Use GuidedCoTraining, LSC or MVSCB, whose memory and time grow linearly."
 
 
 def check_row_count(owner: str, n_rows: int, n_matrices: float = 3) -> None:
-    """Refuse more rows than memory has room for, as that many n x n matrices of float64, or than patience allows."""
+    """Refuse more rows than MAX_ROWS, or than memory has room for with ``n_matrices`` n x n matrices of float64."""
     needed, available = n_matrices * n_rows**2 * 8, available_bytes()
     lacks_memory = available is not None and needed > available
     if n_rows <= MAX_ROWS and not lacks_memory:
@@ -58,7 +58,7 @@ def gaussian_affinity(table: Table, rng: np.random.Generator) -> np.ndarray:
 def local_affinity(table: Table) -> np.ndarray:
     """Return exp(-d^2 / s_i s_j) for all pairs of rows, s_i the distance to a near neighbour, with a zero diagonal.
 
-    So Zelnik-Manor and Perona scale affinities: dense and sparse parts of a table are then alike.
+    This is the local scaling of Zelnik-Manor and Perona, which adapts to dense and sparse regions of a table.
     """
     squares = pairwise_squares(table)  # (n, n)
     near = min(LOCAL_NEIGHBOUR, len(squares) - 1)
@@ -96,7 +96,7 @@ def nearest_only(affinity: np.ndarray, n_neighbors: int) -> np.ndarray:
 def normalised(affinity: np.ndarray) -> np.ndarray:
     """Return D^(-1/2) A D^(-1/2), D the row sums; a row without any weight stays zero.
 
-    Affinities that were projected can be negative, and so can their sums, of which the absolute value is taken.
+    Projected affinities can be negative, and so can their sums: D holds the absolute values of the sums.
     """
     degrees = np.abs(affinity.sum(axis=1))  # (n,)
     roots = np.where(degrees > 0, degrees, np.inf) ** -0.5
@@ -113,7 +113,7 @@ def top_vectors(matrix: np.ndarray, count: int) -> np.ndarray:
     n = len(matrix)
     if n <= SMALL or count >= n // 2:
         return cpu.largest_eigenpairs(matrix, count)[1]  # (n, k)
-    # Lanczos from a fixed start, with room for eigenvalues that crowd near one, as they do once views agree.
+    # Lanczos from a fixed start, with a larger basis for the many eigenvalues near one that agreeing views have.
     start = np.random.default_rng(0).uniform(0.5, 1.5, size=n)
     room = min(n - 1, max(4 * count, 20))
     try:
@@ -137,10 +137,10 @@ def spectral_embedding(affinity: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def shrink_singular_values(matrix: np.ndarray, threshold: float) -> tuple[np.ndarray, float]:
-    """Return the prox of the nuclear norm, and the norm of what is returned.
+    """Return the proximal operator of the nuclear norm at a matrix, and the nuclear norm of the result.
 
-    Singular values are lowered by ``threshold`` and those below it vanish. They are found from the Gram matrix of the
-    shorter side, of which the eigenvectors above threshold^2 are needed and no others.
+    Singular values are lowered by ``threshold``, and those below it become zero. They are computed from the Gram matrix
+    of the shorter side, of which only the eigenvectors with eigenvalues above threshold^2 are needed.
     """
     wide = matrix.shape[0] <= matrix.shape[1]
     gram = matrix @ matrix.T if wide else matrix.T @ matrix  # (m, m)
@@ -154,8 +154,8 @@ def shrink_singular_values(matrix: np.ndarray, threshold: float) -> tuple[np.nda
 def eigenpairs_above(matrix: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a positive semi-definite matrix above a bound, and their vectors.
 
-    LAPACK may leave some out where an eigenvalue comes very often. A few power steps on what is left show it, and then
-    all eigenvalues are asked for.
+    LAPACK may leave some out if an eigenvalue has a high multiplicity. A few power iterations on the orthogonal
+    complement of those found detect this, and then all eigenvalues are computed.
     """
     if len(matrix) > SMALL:
         values, vectors = eigh(matrix, subset_by_value=(bound, np.inf), check_finite=False)

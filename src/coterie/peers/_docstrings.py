@@ -1,4 +1,4 @@
-"""What all peers mean by a parameter or an attribute, said once: a peer's docstring describes the others."""
+"""Descriptions of parameters and attributes that all peers share; a peer's own docstring describes the others."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
 def peer(cls: Class) -> Class:
-    """Make a class whose annotations are the parameters of its constructor, and complete its docstring."""
-    text = cls.__doc__  # None under python -OO, where dataclass would make one up
+    """Turn a class into a dataclass with keyword parameters, and complete its docstring."""
+    text = cls.__doc__  # None under python -OO, where dataclass would generate one
     dataclass(eq=False, repr=False, kw_only=True)(cls)
     cls.__doc__ = text and completed(text, {field.name: field.default for field in fields(cls)})
     return cls
@@ -84,7 +84,7 @@ def completed(text: str, defaults: dict[str, Any]) -> str:
 
 
 def entries(section: str) -> dict[str, str]:
-    """Return the entries of a section by their names; nothing for a name that stands alone."""
+    """Return the entries of a section by their names; an empty one for a name without a description."""
     found = {}
     for entry in re.split(r"\n(?=\S)", section.strip()):
         head, _, words = entry.partition("\n")

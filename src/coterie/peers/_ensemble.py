@@ -1,4 +1,4 @@
-"""Many partitions of the same rows -> one: the consensus of U-SENC and of FastMICE."""
+"""One partition from many of the same rows: the consensus of U-SENC and of FastMICE."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MEMBER_PASSES = 5
 CONSENSUS_PASSES = 20
 CONSENSUS_RUNS = 5
 
-# What a member makes of rows: a graph to its own anchors.
+# A member's map from rows to the graph that joins them to its own anchors.
 Join = Callable[[Any, int], sparse.csr_array]
 
 
 @dataclass(frozen=True)
 class Member:
-    """One partition: rows -> anchors -> spectrum -> cluster."""
+    """One partition, as a map: rows -> weights of anchors -> embedding -> clusters."""
 
     join: Join
     spectrum: TransferCut
@@ -35,7 +35,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Members, and what their partitions have in common."""
+    """Members, and the transfer cut of their partitions."""
 
     members: tuple[Member, ...]
     spectrum: TransferCut
@@ -53,7 +53,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class EnsembleFit:
-    """What an ensemble found in the rows of its fit."""
+    """An ensemble, and its results for the rows of its fit."""
 
     ensemble: Ensemble
     labels: np.ndarray  # (n,)
@@ -74,7 +74,7 @@ def cut_member(
 def agree(
     members: Sequence[tuple[Member, np.ndarray]], n_clusters: int, rng: np.random.Generator, n_threads: int
 ) -> EnsembleFit:
-    """Return the transfer cut of the members' incidence matrix."""
+    """Return the ensemble's consensus: the transfer cut of the members' incidence matrix, and k-means."""
     labels = [own for _, own in members]
     graph = incidence(labels, [len(member.centers) for member, _ in members])  # (n, sum of k_i)
     spectrum = transfer_cut(graph, n_clusters)

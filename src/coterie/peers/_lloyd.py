@@ -1,4 +1,4 @@
-"""Plain k-means from random rows, of dense and of sparse tables: what the rivals' own code starts from."""
+"""Plain k-means from random rows, for dense and sparse tables, as in the peers' own code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lloyd(
 def one_run(
     table: Table, n_groups: int, n_iter: int, rng: np.random.Generator, n_threads: int, cosine: bool
 ) -> RowGroups:
-    """Return where Lloyd's algorithm ends after some passes, or when no row moves."""
+    """Return the groups after ``n_iter`` passes of Lloyd's algorithm, or after the first that changes no label."""
     n = table.shape[0]
     centers = table[np.sort(rng.choice(n, min(n_groups, n), replace=False))]  # (k, d)
     labels, gaps = nearest_center(table, centers, n_threads)
@@ -96,7 +96,7 @@ def group_means(table: Table, labels: np.ndarray, n_groups: int, gaps: np.ndarra
 
 
 def group_rows(table: Table, n_groups: int, rng: np.random.Generator, n_threads: int) -> RowGroups:
-    """Return groups of like rows; where rows are no more than groups, every row is one."""
+    """Return groups of similar rows, by k-means; if there are no more rows than groups, every row is one."""
     if table.shape[0] > n_groups:
         return lloyd(table, n_groups, n_iter=GROUPING_PASSES, rng=rng, n_threads=n_threads)
     return RowGroups(np.arange(table.shape[0]), table, np.zeros(table.shape[0], dtype=table.dtype))

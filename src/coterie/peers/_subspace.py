@@ -1,4 +1,4 @@
-"""Rows written as combinations of rows: what the methods of subspaces share."""
+"""Rows written as combinations of rows: shared by the subspace clustering methods."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RANK_TOLERANCE = 1e-8
 def row_coordinates(view: View) -> np.ndarray:
     """Return a view's rows, each of length one, in an orthonormal basis of the space that they span (n x rank).
 
-    All inner products and lengths stay what they are, so that no method of subspaces sees a difference, and a view
-    never has more columns than rows.
+    Inner products and lengths do not change, so that subspace methods give the same result, and a view never has more
+    columns than rows.
     """
     table = stored_table(view)  # (n, d)
     rows = unit_rows(table.toarray() if sparse.issparse(table) else table)
@@ -29,7 +29,7 @@ def row_coordinates(view: View) -> np.ndarray:
 
 
 def shared_affinity(representations: Sequence[np.ndarray]) -> np.ndarray:
-    """Return sum_v |Z^v| + |Z^vT|, with a zero diagonal: how much rows take part in each other."""
+    """Return sum_v |Z^v| + |Z^vT|, with a zero diagonal: how much rows contribute to each other."""
     total = np.zeros_like(representations[0])
     for representation in representations:
         total += np.abs(representation)

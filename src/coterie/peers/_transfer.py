@@ -20,17 +20,17 @@ from coterie.views.steps import Table
 
 CANDIDATES = 10  # rows that are drawn for every anchor
 ANCHOR_PASSES = 5
-LEAST_WEIGHT = 1e-30  # a row far from all anchors keeps a degree
+LEAST_WEIGHT = 1e-30  # so that a row far from all anchors has a positive degree
 
 
 @dataclass(frozen=True)
 class AnchorGraph:
-    """A row of one table -> its nearest anchors, with Gaussian weights."""
+    """A map from the rows of one table to Gaussian weights of their nearest anchors."""
 
     anchors: Table  # (p, d)
     n_neighbors: int
     sigma: float
-    unit: bool  # whether every row of weights is made a vector of length one
+    unit: bool  # whether every row of weights is scaled to length one
 
     def __call__(self, table: Table, n_threads: int) -> sparse.csr_array:
         """Return the rows' weights."""
@@ -39,7 +39,7 @@ class AnchorGraph:
 
     def weigh(self, indices: np.ndarray, squares: np.ndarray) -> sparse.csr_array:
         """Return exp(-d^2 / 2 sigma^2) as a sparse matrix."""
-        if self.unit:  # lengths do not matter then, and the nearest anchor's weight never vanishes
+        if self.unit:  # a common factor cancels then, and the nearest anchor's weight cannot underflow
             squares = squares - squares.min(axis=1, keepdims=True)
         with np.errstate(under="ignore"):
             weights = np.exp(squares / (-2 * self.sigma**2))  # (n, q)
@@ -52,7 +52,7 @@ class AnchorGraph:
 def join_to_anchors(
     table: Table, n_anchors: int, n_neighbors: int, rng: np.random.Generator, n_threads: int, *, unit: bool
 ) -> tuple[AnchorGraph, sparse.csr_array]:
-    """Return the graph of a table, and the weights of its rows; sigma is the mean distance that is kept."""
+    """Return the map of a table, and the weights of its rows; sigma is the mean distance to their nearest anchors."""
     anchors = choose_anchors(table, n_anchors, rng, n_threads)
     q = min(n_neighbors, anchors.shape[0])
     indices, squares = nearest_anchors(table, anchors, q, n_threads)
@@ -62,7 +62,7 @@ def join_to_anchors(
 
 
 def choose_anchors(table: Table, n_anchors: int, rng: np.random.Generator, n_threads: int) -> Table:
-    """Return the means of a few passes of k-means over ten random rows for every anchor; all rows if they are few."""
+    """Return anchors, by a few passes of k-means over ten random rows per anchor; all rows if they are no more."""
     n = table.shape[0]
     if n <= n_anchors:
         return table
@@ -85,7 +85,7 @@ def nearest_anchors(table: Table, anchors: Table, q: int, n_threads: int) -> tup
 
 @dataclass(frozen=True)
 class TransferCut:
-    """A row's weights to anchors -> its embedding by the bipartite graph's spectrum."""
+    """A map from rows' weights of anchors to their embedding by the bipartite graph's eigenvectors."""
 
     basis: np.ndarray  # (p, k)
 

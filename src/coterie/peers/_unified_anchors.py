@@ -1,4 +1,4 @@
-"""Anchors that all views share, rotated into each of them: what SMVSC and FPMVS-CAG have in common."""
+"""Anchors that all views share, rotated into each of them: the common part of SMVSC and FPMVS-CAG."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class AnchorFit:
 def fit_anchors(
     tables: Sequence[Table], n_anchors: int, ridge: float, start: np.ndarray, max_iter: int, tol: float
 ) -> Alternation[AnchorFit]:
-    """Go down sum_v a_v^2 |X_v - W_v A Z|^2 + ridge |Z|^2 by turns.
+    """Reduce sum_v a_v^2 |X_v - W_v A Z|^2 + ridge |Z|^2 by alternating updates.
 
-    W_v has orthonormal columns, A is orthonormal, the columns of Z lie on the simplex, and the weights sum to one.
-    ``start`` are the rows that are an anchor's alone at first.
+    W_v has orthonormal columns, A is orthonormal, the columns of Z lie on the simplex, and the weights sum to one. At
+    first, row ``start[j]`` consists of anchor j alone, and all other mixtures are zero.
     """
     mixtures = np.zeros((tables[0].shape[0], n_anchors), dtype=np.float32)  # Z^T
     mixtures[start, np.arange(len(start))] = 1
@@ -69,8 +69,8 @@ def moments(table: Table, mixtures: np.ndarray) -> np.ndarray:
 def mix(tables: Sequence[Table], centers: Sequence[np.ndarray], weights: np.ndarray, ridge: float) -> np.ndarray:
     """Return every row's mixture: the projection of sum_v (W_v A)^T x_v / (sum a_v^2 + ridge) on the simplex.
 
-    The minimum would have a_v^2 before each term. The published figures are those without it: every view has the same
-    weight here, and mixtures are nearly labels.
+    The minimiser would have a factor a_v^2 in each term. The published figures are those without it: every view has the
+    same weight here, and mixtures are nearly one-hot.
     """
     share = (weights**2).sum() + ridge
     parts = (table @ (center / share).astype(np.float32) for table, center in zip(tables, centers, strict=True))
@@ -98,7 +98,7 @@ def embed_mixtures(mixtures: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class UnifiedAnchorPeer(Peer):
-    """What the two estimators do alike; they differ in their ridge."""
+    """Base class of the two estimators, which differ in their ridge."""
 
     ridge: ClassVar[float]
 

@@ -20,7 +20,7 @@ from coterie.views import Views
 
 BANDWIDTHS = ("median", "local")
 
-# How near to the smallest ratio of cost to mass the search for the multiplier goes, in units of their range.
+# The search for the multiplier ends this near to the smallest ratio of cost to mass, in units of the ratios' range.
 NEAR = 1e-9
 
 
@@ -36,9 +36,9 @@ class Aggregate:
 class AASC(Peer):
     """Affinity aggregation for spectral clustering.
 
-    The views' affinities are added up as sum_v w_v^2 A^v. Its generalised eigenvectors, and the weights that make the
-    cut of these vectors smallest, are found by turns; k-means cuts the vectors. Memory grows with n^2 and time faster;
-    n is refused above 10,000.
+    The views' affinities are added up as sum_v w_v^2 A^v. Its generalised eigenvectors and the weights that minimise
+    their normalised cut are found by turns; k-means clusters the vectors. Memory grows with n^2 and time faster; n is
+    refused above 10,000.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class AASC(Peer):
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_clusters)
-        The generalised eigenvectors that k-means cut.
+        The generalised eigenvectors that k-means clusters.
     view_weights_ : dict of float
         Weight of every view; they sum to one.
     objective_ : list of float
@@ -59,12 +59,12 @@ class AASC(Peer):
 
     Notes
     -----
-    Lee and Liu (ICIP 2016) report .683 ACC and .649 NMI for UCI's digits. Of forty settings of columns, scales and cuts
-    that were tried, ``bandwidth="local"`` with vectors of unit rows, cut by single starts of k-means, comes nearest,
-    within .05. The median distance, which the other methods of all pairs take too, is the default, and finds better
-    clusters: all views then have nearly the same weight, where local scales give half of it to one view. Costs of the
-    second eigenvector alone, as in the authors' code, give nearly the same weights. The page "Which method when" has
-    the figures.
+    Lee and Liu (ICIP 2016) report .683 ACC and .649 NMI for UCI's digits. Of forty settings of columns, scales and
+    k-means that were tried, ``bandwidth="local"`` with unit rows and single starts of k-means comes nearest, within
+    .05. The default is the median distance, which the other methods of all pairs use too. It finds better clusters: all
+    views then have nearly the same weight, while local scales give half of it to one view. Costs of the second
+    eigenvector alone, as in the authors' code, give nearly the same weights. The page "Which method when" has the
+    figures.
 
     References
     ----------
@@ -152,9 +152,9 @@ def mass(affinity: np.ndarray, vectors: np.ndarray) -> float:
 def best_weights(masses: np.ndarray, costs: np.ndarray, total: float) -> np.ndarray:
     """Return the weights that minimise sum_v w_v^2 c_v where sum_v w_v = 1 and sum_v w_v^2 m_v is the given total.
 
-    The Lagrangian's zeros are w_v ~ 1 / (c_v - t m_v), with a multiplier t that a search on a line finds (Section 4).
-    Below the smallest c_v / m_v all weights are positive. There sum_v w_v^2 m_v rises with t; where it does not reach
-    the total, the end of the line comes nearest.
+    Stationary points of the Lagrangian are w_v ~ 1 / (c_v - t m_v), with a multiplier t that is found by a line search
+    (Section 4). For t below the smallest c_v / m_v all weights are positive, and sum_v w_v^2 m_v rises with t; where it
+    does not reach the total, the nearest end of the search interval is taken.
     """
     if (masses <= 0).any():  # a view without any affinity, as with a single row
         return np.full(len(masses), 1 / len(masses))

@@ -1,4 +1,4 @@
-"""AIMC: one set of cluster labels that rotations of orthonormal centres fit to all views."""
+"""AIMC: one set of cluster labels for all views, with orthonormal centres that are rotated into each view."""
 
 from __future__ import annotations
 
@@ -29,34 +29,35 @@ SAMPLE_ROWS = 10_000  # that starts are tried on
 class AIMC(Peer):
     """Fast multi-view clustering in an adaptively weighted integral space; nothing to tune.
 
-    All views share labels and k orthonormal centres F; G_v maps those to each view, and views weigh
-    one over their error. By turns: G_v and F by Procrustes, labels by the nearest centre, weights. A
-    round takes time O(n d k) and memory O(n k): both grow linearly with the number of rows.
+    All views share labels and k orthonormal centres F; G_v maps these to each view, and a view's
+    weight is the inverse of its error. Each round updates G_v and F by Procrustes, labels by the
+    nearest centre, then weights. It takes time O(n d k) and memory O(n k): both grow linearly with
+    the number of rows.
 
     Parameters
     ----------
     n_init : int, default=30
-        Starts from k random rows; the best objective wins, and goes on with all rows where they are more
-        than 10,000. As published, the start is the first k rows, and the answer leans on their order.
+        Number of starts from k random rows, of which the best objective is kept. Above 10,000 rows, starts
+        are compared on a sample of that size, and the best one goes on with all rows. The published start
+        is the first k rows, so that the result depends on their order.
     random_state : int, RandomState or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
     view_weights_ : dict of float
-        a_v of every view, over their sum.
+        a_v of every view, normalised to sum to one.
     objective_ : list of float
-        ``sum_v |X_v - G_v F_y|_F`` after each round of the best start. It never rises where every view has k
-        columns or more; G_v has no orthonormal columns where it has fewer.
+        ``sum_v |X_v - G_v F_y|_F`` after each round of the best start. It never rises if every view has at
+        least k columns; the columns of G_v cannot be orthonormal in a view with fewer.
     n_iter_ : int
         Rounds of the best start.
 
     Notes
     -----
     Columns have unit variance, and those of dense views mean zero; sparse views are not centred.
-    ``predict`` is the method's own assignment step. The published figure for UCI's digits is met; as published, the
-    first k rows are the start, and ten random starts stand in their place. The page "Which method when" has the
-    figures.
+    ``predict`` is the method's own assignment step. The published figure for UCI's digits is met; random starts replace
+    the published one from the first k rows. The page "Which method when" has the figures.
 
     References
     ----------
@@ -109,7 +110,7 @@ class AIMC(Peer):
 
 @dataclass(frozen=True)
 class StackedViews:
-    """The views side by side, and what is known of each."""
+    """The views side by side, and the columns of each."""
 
     table: Table  # (n, d)
     bounds: np.ndarray  # (V + 1,) a view's columns
@@ -128,14 +129,14 @@ class StackedViews:
         return np.array([float(squared_norms(view).sum(dtype=np.float64)) for view in views])  # (V,)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> StackedViews:
-        """Return some of the rows, drawn; all of them if they are no more than that."""
+        """Return ``n_rows`` random rows; all rows if there are no more."""
         n = self.table.shape[0]
         if n <= n_rows:
             return self
         return StackedViews(self.table[np.sort(rng.choice(n, n_rows, replace=False))], self.bounds, self.n_threads)
 
     def split(self, columns: np.ndarray) -> list[np.ndarray]:
-        """Return what belongs to each view of something with a line for every column."""
+        """Split an array with one row per column of the table into the views' parts."""
         return np.split(columns, self.bounds[1:-1])
 
     def columns_of(self, numbers: np.ndarray) -> np.ndarray:
@@ -160,9 +161,9 @@ class StackedViews:
 
 @dataclass(frozen=True)
 class Centers:
-    """Centres of the clusters in every view, and how much the views weigh."""
+    """Centres of the clusters in every view, and the views' weights."""
 
-    columns: np.ndarray  # (d, k): G_v F, a view below the other
+    columns: np.ndarray  # (d, k): G_v F, views stacked
     weights: np.ndarray  # (V,) a_v
     bounds: np.ndarray  # (V + 1,)
 
@@ -174,17 +175,17 @@ class Centers:
 
 @dataclass(frozen=True)
 class MappedCenters:
-    """What a round improves: sums over the rows of every cluster, and the centres, weights and labels that follow."""
+    """The state of the rounds: sums over the rows of every cluster, and centres, weights and labels from these."""
 
     sums: np.ndarray  # (d, k): S, of columns by cluster
     directions: np.ndarray  # (k, k): F
     weights: np.ndarray  # (V,) a_v
     labels: np.ndarray  # (n,)
-    centers: Centers  # that the labels are by
+    centers: Centers  # that the labels refer to
 
     @classmethod
     def from_sums(cls, sums: np.ndarray, bounds: np.ndarray) -> MappedCenters:
-        """Return a start of which the sums are known alone; all views weigh the same."""
+        """Return a start from sums alone, with equal weights."""
         weights = np.full(len(bounds) - 1, 1 / (len(bounds) - 1))
         return cls(sums, np.eye(sums.shape[1]), weights, np.empty(0, dtype=int), Centers(sums, weights, bounds))
 
@@ -192,7 +193,7 @@ class MappedCenters:
 def best_start(
     rows: StackedViews, n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Alternation[MappedCenters]:
-    """Return the end of the best of several starts, on a sample where rows are many."""
+    """Return the end of the best of several starts, on a sample of at most SAMPLE_ROWS rows."""
     sample = rows.sample(SAMPLE_ROWS, rng)
     n = sample.table.shape[0]
     starts = (sample.columns_of(rng.choice(n, n_clusters, replace=False)) for _ in range(n_init))
@@ -201,7 +202,7 @@ def best_start(
 
 
 def fit_from(rows: StackedViews, sums: np.ndarray, max_iter: int, tol: float) -> Alternation[MappedCenters]:
-    """Turn between centres, labels and weights until the objective settles; ``sums`` are those of a first partition."""
+    """Alternate between centres, labels and weights until the objective converges; ``sums`` are those at the start."""
     start = MappedCenters.from_sums(sums, rows.bounds)
     return alternate(start, lambda before: improve(rows, before), max_iter=max_iter, tol=tol)
 
@@ -236,5 +237,5 @@ def view_errors(rows: StackedViews, centers: Centers, sums: np.ndarray, labels: 
         energy - 2 * np.vdot(own, center) + counts @ (center * center).sum(axis=0)
         for energy, own, center in zip(rows.energies, rows.split(sums), rows.split(centers.columns), strict=True)
     ]
-    least = np.finfo(np.float32).eps * np.maximum(rows.energies, 1)  # a view that fits exactly must not weigh infinity
+    least = np.finfo(np.float32).eps * np.maximum(rows.energies, 1)  # keeps weights finite if a view fits exactly
     return np.sqrt(np.maximum(found, least))

@@ -1,4 +1,4 @@
-"""GraphEncoder: a stack of sparse auto-encoders in the place of eigenvectors."""
+"""GraphEncoder: a stack of sparse auto-encoders instead of eigenvectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coterie.validation import check_real, refuse
 
 N_MATRICES = 4  # of n x n float64: affinities, their normalised copy, and torch's
 
-LEAST_ACTIVITY = 1e-6
+LEAST_ACTIVITY = 1e-6  # keeps the penalty's logarithms finite
 
 
 @peer
@@ -25,23 +25,23 @@ class SparseAutoencoder(Peer):
     """Deep representations of a graph (GraphEncoder), of one view or of all side by side.
 
     Rows of the normalised affinities D^-1 S are the input of a stack of auto-encoders, which are trained
-    one after the other with a penalty that keeps units inactive; k-means cuts the last hidden layer.
+    one after the other with a penalty that keeps units inactive; k-means clusters the last hidden layer.
     Memory O(n^2), time O(n^2) an epoch: the number of rows is limited.
 
     Parameters
     ----------
     hidden : sequence of int, default=(256, 64)
-        Units of every layer.
+        Number of units of every layer.
     sparsity : float, default=0.1
-        Mean activity that units are drawn to, rho, between 0 and 1.
+        Target of the units' mean activity, rho, between 0 and 1.
     beta : float, default=0.1
         Weight of the penalty.
     n_epochs : int, default=60
-        Epochs that every layer is trained for.
+        Number of epochs that every layer is trained for.
     batch_size : int, default=256
-        Rows of a step.
+        Number of rows in a batch.
     learning_rate : float, default=1e-3
-        Of Adam.
+        Learning rate of Adam.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the last layer makes of the rows, and the loss of every epoch."""
+    """The rows after the last layer, and the loss of every epoch."""
 
     rows: np.ndarray  # (n, units)
     losses: tuple[float, ...]
@@ -138,7 +138,7 @@ def transition_rows(affinity: np.ndarray) -> np.ndarray:
 def train_stack(
     torch: Any, rows: np.ndarray, hidden: Sequence[int], settings: Training, rng: np.random.Generator
 ) -> Encoding:
-    """Train one layer after the other, each on what the one before makes of the rows."""
+    """Train one layer after the other, each on the output of the one before."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
     current, losses = torch.from_numpy(rows), list[float]()
     for units in hidden:

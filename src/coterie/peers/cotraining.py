@@ -1,4 +1,4 @@
-"""Co-training: every view's affinities are projected on what the other views' eigenvectors span."""
+"""Co-training: every view's affinities are projected on the space that the other views' eigenvectors span."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class CoTraining(Peer):
     """Co-training for multi-view spectral clustering.
 
     In every round the columns of each view's affinities are projected on the space that the top k eigenvectors of the
-    other views span, and the view's own eigenvectors are found anew. The last ones, as unit rows side by side, are cut
-    by k-means. Memory grows with the square of the number of rows and time faster; n is refused above 10,000.
+    other views span, and the view's own eigenvectors are recomputed. The final ones, as unit rows side by side, are
+    clustered by k-means. Memory grows with the square of the number of rows and time faster; n is refused above 10,000.
 
     Parameters
     ----------
     view : str or int, default=None
-        The view whose eigenvectors are cut, where one is known to be the most informative; None: all of them.
+        The view whose eigenvectors k-means clusters, if one is known to be the most informative; None: all of them.
     max_iter : int, default=10
-        Number of rounds. There is no objective that could end them sooner.
+        Number of rounds. There is no objective that could end them earlier.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_views * n_clusters)
-        The rows that k-means cut; each view's part has length one.
+        The rows that k-means clusters; each view's part has length one.
     n_iter_
 
     Notes
@@ -74,12 +74,12 @@ class CoTraining(Peer):
 
 
 def cotrain(affinities: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> list[np.ndarray]:
-    """Return every view's top eigenvectors, each n x k, after that many rounds."""
+    """Return every view's top eigenvectors, each n x k, after ``max_iter`` rounds."""
     bases = [top_vectors(normalised(affinity), n_clusters) for affinity in affinities]
-    if len(affinities) == 1:  # nobody to learn from
+    if len(affinities) == 1:  # no other view to project on
         return bases
     for _ in range(max_iter):
-        # All views learn from the round before: none is ahead of the others.
+        # All views use the others' vectors of the round before, so that their order does not matter.
         bases = [
             top_vectors(normalised(project(affinity, bases[:v] + bases[v + 1 :])), n_clusters)
             for v, affinity in enumerate(affinities)

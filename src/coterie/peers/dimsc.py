@@ -1,4 +1,4 @@
-"""DiMSC: every view's rows written by its rows, with coefficients that shall differ between views."""
+"""DiMSC: every view's rows as combinations of its rows, with coefficients that should differ between views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coterie.validation import check_real
 
 @dataclass(frozen=True)
 class Problem:
-    """The views' rows, and the graphs on which coefficients shall be smooth."""
+    """The views' rows, and the graphs on which coefficients should be smooth."""
 
     bases: tuple[np.ndarray, ...]  # each (n, r_v): left singular vectors of the rows
     strengths: tuple[np.ndarray, ...]  # each (r_v,): squared singular values
@@ -32,25 +32,25 @@ class Problem:
 class DiMSC(Peer):
     """Diversity-induced multi-view subspace clustering.
 
-    Every row is written as a combination of all rows, in each view, with coefficients that are alike for rows that
-    are near (smoothness) and independent between views (diversity, the Hilbert-Schmidt criterion). Each view's are the
-    solution of a Sylvester equation, by turns; their absolute values are the affinities that are cut. Memory grows with
-    n^2 and time with n^3 a round; n is refused above 10,000.
+    In each view, every row is written as a combination of all rows, with coefficients that are similar for near rows
+    (smoothness) and independent between views (diversity, the Hilbert-Schmidt criterion). Each view's coefficients in
+    turn are the solution of a Sylvester equation; their absolute values are the affinities for spectral clustering.
+    Memory grows with n^2 and time with n^3 a round; n is refused above 10,000.
 
     Parameters
     ----------
     smoothness : float, default=0.1
         Weight of the differences between coefficients of near rows, the paper's lambda_S.
     diversity : float, default=0.1
-        Weight of what views' coefficients have in common, the paper's lambda_V.
+        Weight of the dependence between views' coefficients, the paper's lambda_V.
     n_neighbors : int, default=10
-        Neighbours of a row in the graphs of smoothness.
+        Number of a row's neighbours in the graphs of smoothness.
 
     Attributes
     ----------
     embedding_
     objective_ : list of float
-        What is minimised, after each round; it never rises.
+        The minimised objective after each round; it never rises.
     n_iter_
 
     References
@@ -99,7 +99,7 @@ class DiMSC(Peer):
 
 
 def pose(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Generator) -> Problem:
-    """Return what the equations need of views whose columns are orthogonal, as singular vectors times values are."""
+    """Return the terms of the equations, from views with orthogonal columns, such as singular vectors times values."""
     strengths = tuple(np.sum(rows**2, axis=0) for rows in coordinates)  # each (r_v,)
     bases = tuple(
         rows / np.sqrt(np.maximum(s, np.finfo(float).tiny)) for rows, s in zip(coordinates, strengths, strict=True)
@@ -113,8 +113,8 @@ def diversify(
 ) -> Alternation[tuple[np.ndarray, ...]]:
     """Minimise the sum over views of |X - X Z|^2 + lambda_S tr(Z L Z^T), plus lambda_V times their dependence.
 
-    Z^v = U^v Y^v, U^v the left singular vectors of the rows: directions that no row has would only cost. What is
-    alternated over, and returned, are the Y^v, each r_v x n. The first ones are those without diversity.
+    Z^v = U^v Y^v, U^v the left singular vectors of the rows: components outside of their span would only add cost. The
+    unknowns, which are returned, are the Y^v, each r_v x n. They start as the solution without diversity.
     """
     start = tuple(
         solve_view(u, s, smoothness * laplacian)
@@ -126,7 +126,7 @@ def diversify(
 def diversify_round(
     problem: Problem, smoothness: float, diversity: float, now: tuple[np.ndarray, ...]
 ) -> Round[tuple[np.ndarray, ...]]:
-    """Solve for every view with the others as they are now."""
+    """Solve for every view in turn, with the current coefficients of the others."""
     state = list(now)
     for v, (u, s, graph) in enumerate(zip(problem.bases, problem.strengths, problem.laplacians, strict=True)):
         others = [centred(y) for w, y in enumerate(state) if w != v]
@@ -140,7 +140,7 @@ def diversify_round(
 def solve_view(basis: np.ndarray, strengths: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return Y of the solution Z = U Y of the Sylvester equation X^T X Z + Z B = X^T X.
 
-    With X^T X = U S U^T its rows come apart, s y + y B = s u^T, and the eigenvectors of B solve all of them at once.
+    With X^T X = U S U^T it separates into rows, s y + y B = s u^T, and the eigenvectors of B solve all of them at once.
     """
     values, vectors = eigh(right, driver="evd", check_finite=False)  # (n,), (n, n)
     turned = basis.T @ vectors  # (r, n)

@@ -19,8 +19,8 @@ from coterie.threads import one_thread_per_block
 class ExactGuidedCoTraining(Peer):
     """Guided co-training with affinities between all pairs of rows.
 
-    What :class:`coterie.GuidedCoTraining` scales up. Every view's affinities are multiplied, round
-    by round, by those of the augmented view, which is made of the top eigenvectors of all views.
+    :class:`coterie.GuidedCoTraining` is its scalable form. In each round, every view's affinities
+    are multiplied by those of the augmented view, which is made of the top eigenvectors of all views.
     Memory grows with the square of the number of rows and time faster; n is refused above 10,000.
 
     Parameters
@@ -78,8 +78,8 @@ def cotrain(affinities: list[np.ndarray], n_clusters: int, max_iter: int) -> np.
 def augmented_affinity(affinities: list[np.ndarray], n_clusters: int) -> np.ndarray:
     """Return A* = U S U^T, where U S W^T = M are the views' top eigenvectors side by side, rows of length one.
 
-    U S U^T = M (M^T M)^(-1/2) M^T needs no singular vectors of M itself. Negative affinities, which
-    no degree could be made of, are set to zero.
+    U S U^T = M (M^T M)^(-1/2) M^T needs no singular vectors of M itself. Negative affinities, whose
+    sums would be no valid degrees, are set to zero.
     """
     stacked = np.hstack([top_vectors(normalised(a), n_clusters) for a in affinities])  # (n, V k)
     stacked = np.ascontiguousarray(stacked)

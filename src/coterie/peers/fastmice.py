@@ -18,7 +18,7 @@ from coterie.validation import check_choice
 from coterie.views.preparation import SCALINGS
 from coterie.views.steps import Table
 
-LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member looks at
+LEAST_COLUMNS, MOST_COLUMNS = 0.2, 0.8  # share of a view's columns that a member draws
 
 
 @peer
@@ -26,8 +26,9 @@ class FastMICE(Peer):
     """Fast multi-view clustering via ensembles: random views, random columns, one consensus.
 
     Each of M members draws a number of views and some columns of each, joins the rows to anchors of
-    every drawn view and cuts the joint bipartite graph; the members' clusters are cut once more.
-    There is nothing to tune. Time O(M n p d), memory O(n (M + q)): linear in the number of rows.
+    every drawn view and clusters them by the transfer cut of the joint bipartite graph. The transfer
+    cut of rows and all members' clusters gives the labels. There is nothing to tune. Time O(M n p d),
+    memory O(n (M + q)): linear in the number of rows.
 
     Parameters
     ----------
@@ -36,11 +37,11 @@ class FastMICE(Peer):
     n_members : int, default=20
         Number of members, M.
     scaling : "auto", "none", "block", "half" or "standard", default="auto"
-        What is done to each view first, as in :class:`coterie.GuidedCoTraining`.
+        Preparation of each view, as in :class:`coterie.GuidedCoTraining`.
     n_landmarks : int, default=1000
         Number of a member's anchors over all its views, p.
     n_neighbors : int, default=5
-        Anchors that a row is joined to over all of a member's views, q.
+        Number of anchors that a row is joined to over all of a member's views, q.
 
     Attributes
     ----------
@@ -50,13 +51,13 @@ class FastMICE(Peer):
 
     Notes
     -----
-    How columns are scaled is left open by the method, and word counts as they are (``scaling="none"``) hide everything;
-    Coterie's own preparation is the default. Single seeds differ much where views are words: means of few of them said
-    little, and those of ten or twenty are within .03 of a prototype's. Also tried: unit rows of the columns that a
-    member draws, for the authors suggest cosines for text, and no more anchors than rows over all views of a member, as
-    in their code. The first is better on one set of words and worse on two, the second changes little. The page "Which
-    method when" has the figures.
-    ``predict`` sends new rows through all members, as the rows of the fit went.
+    The method does not say how columns are scaled, and raw word counts (``scaling="none"``) hide the clusters, so that
+    Coterie's own preparation is the default. On views of words, results differ much between seeds: means over few seeds
+    are unreliable, and those over ten or twenty are within .03 of a prototype's. Two variants were tried: unit rows of
+    the columns that a member draws, since the authors suggest cosines for text, and no more anchors than rows over all
+    views of a member, as in their code. The first is better on one set of words and worse on two; the second changes
+    little. The page "Which method when" has the figures.
+    ``predict`` maps new rows through all members, like the rows of the fit.
 
     References
     ----------
@@ -107,7 +108,7 @@ class FastMICE(Peer):
 
 @dataclass(frozen=True)
 class ViewPart:
-    """What a member sees of one view: some columns, and anchors in them."""
+    """A member's part of one view: some columns, and anchors in them."""
 
     view: int
     columns: np.ndarray  # numbers, ascending
@@ -116,7 +117,7 @@ class ViewPart:
 
 @dataclass(frozen=True)
 class JoinedViews:
-    """Rows of all views -> their anchors in the views that a member drew, side by side."""
+    """A map from rows of all views to weights of anchors in a member's views, side by side."""
 
     parts: tuple[ViewPart, ...]
 
@@ -135,7 +136,7 @@ def fit_member(
 ) -> tuple[Member, np.ndarray]:
     """Return one member of the ensemble, and the clusters that it gives the rows.
 
-    Anchors and neighbours are shared between the views that were drawn.
+    The numbers of anchors and neighbours are divided among the views that were drawn.
     """
     drawn = rng.choice(len(tables), rng.integers(1, len(tables), endpoint=True), replace=False)
     p, q = -(-n_landmarks // len(drawn)), -(-n_neighbors // len(drawn))

@@ -11,8 +11,8 @@ class FPMVSCAG(UnifiedAnchorPeer):
     """Fast parameter-free multi-view subspace clustering with consensus anchor guidance.
 
     As :class:`coterie.peers.SMVSC`, without the ridge on the mixtures Z: W_v, the common anchors A, Z and
-    the views' weights by turns, then k-means on the singular vectors of Z. A round takes time O(n d m)
-    and memory O(n m): both grow linearly with the number of rows.
+    the views' weights are updated by turns, and k-means clusters the singular vectors of Z. A round takes
+    time O(n d m) and memory O(n m): both grow linearly with the number of rows.
 
     Parameters
     ----------
@@ -30,10 +30,10 @@ class FPMVSCAG(UnifiedAnchorPeer):
 
     Notes
     -----
-    Columns are scaled, and the published update of Z leaves out the weights, as in :class:`coterie.peers.SMVSC`. With
-    them, and A = I at the start, the published figure was not met. That figure leans on the order of the rows: with
-    rows shuffled ACC is lower. The tolerance is the one of several tried at which it was met. The manual's page "Which
-    method when" has the figures.
+    Columns are scaled, and the published update of Z omits the weights, as in :class:`coterie.peers.SMVSC`. With the
+    weights, and A = I at the start, the published figure was not met. That figure depends on the order of rows: with
+    shuffled rows, ACC is lower. Of several tolerances tried, the default is the one at which it was met. The manual's
+    page "Which method when" has the figures.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""KASP: spectral clustering of the centroids of k-means, whose rows follow them."""
+"""KASP: spectral clustering of the centroids of k-means; rows take their centroid's cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from coterie.threads import count_threads, one_thread_per_block
 class KASP(Peer):
     """K-means-based approximate spectral clustering, of one view or of all side by side.
 
-    k-means makes p groups, spectral clustering cuts their centroids, and every row takes its
-    centroid's cluster. Time O(n p d + p^3), memory O(n + p^2): linear in the number of rows.
+    k-means makes p groups, their centroids are clustered by spectral clustering, and every row takes
+    its centroid's cluster. Time O(n p d + p^3), memory O(n + p^2): linear in the number of rows.
 
     Parameters
     ----------
     n_landmarks : int, default=500
-        Number of centroids, p; all rows where they are fewer, and the answer is exact then.
+        Number of centroids, p; all rows if they are fewer, which makes the result exact.
     n_init : int, default=10
         Restarts of the last k-means.
 

@@ -1,4 +1,4 @@
-"""k-means on all views side by side: what most people would try first."""
+"""k-means on all views side by side: the usual baseline."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class ConcatKMeans(Peer):
     Parameters
     ----------
     scaling : "none", "block", "half", "standard" or "auto", default="none"
-        What is done to each view first: nothing; centring and unit mean squared norm; that after
-        dividing every column by the root of its standard deviation; or by the standard deviation
-        itself. "auto" prepares every view as :class:`coterie.GuidedCoTraining` does by default.
+        Preparation of each view. "none": values as they are; "block": centred, with unit mean squared
+        norm; "half" and "standard": the same, after dividing every column by the root of its standard
+        deviation, or by the standard deviation itself; "auto": the default of
+        :class:`coterie.GuidedCoTraining`.
     n_init : int, default=10
-        Restarts.
+        Number of restarts.
     random_state : int, RandomState or None, default=None
         Seed of the restarts.
 

@@ -20,7 +20,7 @@ from coterie.views.steps import Table
 
 SCALINGS = ("minmax", "none", "block", "half", "standard", "auto")
 ANCHOR_PASSES = 100
-ANCHOR_ROWS = 10_000  # that anchors are sought in, drawn where there are more: all of them cost more than all the rest
+ANCHOR_ROWS = 10_000  # sample for k-means of anchors: on all rows it would cost more than everything else
 ROWS = 1024  # whose mixtures are found at once
 
 
@@ -29,31 +29,31 @@ class LMVSC(Peer):
     """Large-scale multi-view subspace clustering: mixtures of anchors, in linear time.
 
     In each view every row is the best mixture of m anchors, weights on the simplex, with a ridge. The
-    top left singular vectors of all views' mixtures side by side are cut by k-means. Time
+    top left singular vectors of all views' mixtures side by side are clustered by k-means. Time
     O(n m (d + m)), memory O(n m V): both grow linearly with the number of rows.
 
     Parameters
     ----------
     n_landmarks : int, default=100
-        Anchors of each view, m, by k-means over 10,000 rows at most; all rows where they are fewer.
+        Number of anchors of each view, m, by k-means over 10,000 rows at most; all rows if they are fewer.
     alpha : float, default=1.0
         Ridge on the weights of a mixture, in the squared units of the views.
     scaling : "minmax", "none", "block", "half", "standard" or "auto", default="minmax"
-        What is done to each view first: columns from 0 to 1, or as in :class:`coterie.GuidedCoTraining`.
+        Preparation of each view: columns from 0 to 1, or as in :class:`coterie.GuidedCoTraining`.
     n_init : int, default=10
         Restarts of k-means, for the anchors and at the end.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, n_clusters)
-        The rows that k-means cut.
+        The rows that k-means clusters.
     singular_values_ : ndarray of shape (n_clusters,)
-        Of the mixtures side by side.
+        Singular values of the mixtures side by side.
 
     Notes
     -----
-    alpha is in the units of the views, so their scale matters. Of five scalings tried on UCI's digits, columns
-    from 0 to 1 came nearest to the published figure; they are the default for that reason alone. The manual's page
+    alpha is in the squared units of the views, so their scale matters. Of five scalings tried on UCI's digits, columns
+    from 0 to 1 came nearest to the published figure, which is the only reason for this default. The manual's page
     "Which method when" has the figures.
 
     References
@@ -98,7 +98,7 @@ class LMVSC(Peer):
 
 
 def find_anchors(table: Table, n_anchors: int, n_init: int, rng: np.random.Generator, n_threads: int) -> np.ndarray:
-    """Return the means of k-means, dense; all rows where they are no more than that."""
+    """Return the centres of k-means, dense; all rows if there are no more than ``n_anchors``."""
     n = table.shape[0]
     if n > ANCHOR_ROWS >= n_anchors:
         table = table[np.sort(rng.choice(n, ANCHOR_ROWS, replace=False))]

@@ -25,7 +25,7 @@ from coterie.views import Table
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """A row of a table -> its embedding by the landmarks' singular vectors."""
+    """A map from rows of a table to their embedding by the landmarks' singular vectors."""
 
     landmarks: Table  # (p, d)
     n_neighbors: int
@@ -47,13 +47,13 @@ class LandmarkEmbedding:
     """A table's rows, embedded through landmarks."""
 
     rows: np.ndarray  # (n, k), each of length one
-    singular_values: np.ndarray  # (k + 1,) of Zhat behind the first, descending
-    row_map: LandmarkMap  # what embedded them
+    singular_values: np.ndarray  # of Zhat after the first, descending
+    row_map: LandmarkMap  # from rows of a table to these
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LandmarkPeer(Peer):
-    """What :class:`coterie.peers.LSC` does, for a view that its subclasses name."""
+    """Base class of :class:`coterie.peers.LSC`; subclasses choose the view."""
 
     n_landmarks: int = 800
     n_neighbors: int = 8
@@ -94,15 +94,15 @@ class LSC(LandmarkPeer):
     """Landmark-based spectral clustering of one view, or of all views side by side.
 
     Every row is written as a combination of its nearest landmarks, and the top singular vectors of
-    those combinations, without the constant first one, are cut by k-means. Time and memory grow
-    linearly with the number of rows.
+    those combinations, without the constant first one, are clustered by k-means. Time and memory
+    grow linearly with the number of rows.
 
     Parameters
     ----------
     n_landmarks : int, default=800
-        Number of landmarks, p; all rows where they are fewer.
+        Number of landmarks, p; all rows if they are fewer.
     n_neighbors : int, default=8
-        Landmarks that a row is joined to, q.
+        Number of landmarks that a row is joined to, q.
     landmarks : "kmeans" or "random", default="kmeans"
         Means of a few passes of k-means (LSC-K), or random rows (LSC-R).
     bandwidth : "mean_squared", "median", "local" or number, default="mean_squared"
@@ -114,12 +114,12 @@ class LSC(LandmarkPeer):
     ----------
     embedding_
     singular_values_ : ndarray
-        Of the normalised graph, behind the first.
+        Singular values of the normalised graph, after the first.
 
     Notes
     -----
-    Where no landmark is shared between clusters, several singular values are 1 and it is left to chance which vector
-    is the first. The authors' code is no different; :class:`coterie.GuidedCoTraining` keeps the vector.
+    If clusters share no landmark, several singular values are 1, and which vector is dropped as the first is arbitrary.
+    The authors' code does the same; :class:`coterie.GuidedCoTraining` keeps the vector.
 
     References
     ----------
@@ -149,12 +149,12 @@ def embed(
     *,
     n_threads: int = 1,
 ) -> LandmarkEmbedding:
-    """Return the top left singular vectors of Zhat behind the first, as unit rows."""
+    """Return the top left singular vectors of Zhat after the first, as unit rows."""
     rows = connect(table, landmarks, n_neighbors, sigma, n_threads)
     p = landmarks.shape[0]
     (gram,) = whole_grams(rows, p, np.array([0, min(n_neighbors, p)]))  # (p, p)
     spectrum = graph_spectrum(gram, n_components, drop_first=True)
     bases = spectrum.basis[None].astype(table.dtype)  # (1, p, k)
-    as_it_is = np.eye(n_components, dtype=table.dtype)[None]  # (1, k, k): one graph agrees with itself
+    as_it_is = np.eye(n_components, dtype=table.dtype)[None]  # (1, k, k): with one graph there is nothing to combine
     row_map = LandmarkMap(landmarks, n_neighbors, sigma, Basis(bases, as_it_is, unit=True))
     return LandmarkEmbedding(row_map.embed(rows), spectrum.singular_values, row_map)

@@ -1,4 +1,4 @@
-"""LT-MSC: every view's rows written by its rows, the coefficients a tensor of low rank."""
+"""LT-MSC: every view's rows as combinations of its rows, with coefficients that form a tensor of low rank."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
 MODES = 3  # unfoldings of a tensor: rows, columns, views
-# With a penalty that starts low and grows slowly the rounds end at the optimum; a factor of 2 a round ends a few
-# percent above it.
+# With a penalty that starts low and grows slowly, the rounds end at the optimum; with a factor of 2 a round, the final
+# objective is a few percent above it.
 FIRST_PENALTY = 0.02
 GROWTH = 1.15
 
@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Representation:
-    """Coefficients Z^v = Q Y^v, a copy for each unfolding, the errors, and what the multipliers are by now."""
+    """Coefficients Z^v = Q Y^v, a copy for each unfolding, the errors, and the Lagrange multipliers."""
 
     tensor: np.ndarray  # (V, D, n) Y
     copies: tuple[np.ndarray, ...]  # each (V, D, n) G_m = Y at the end, of low rank when unfolded
@@ -51,17 +51,17 @@ class Representation:
 class LTMSC(Peer):
     """Low-rank tensor constrained multi-view subspace clustering.
 
-    Every row is written as a combination of all rows, in each view, with errors that hit few rows. The coefficients
-    of all views are one tensor, whose three unfoldings shall have low rank; augmented Lagrange multipliers find it, and
-    the absolute coefficients are the affinities that are cut. Memory grows with n^2 and time with n^3 a round; n is
-    refused above 10,000.
+    In each view, every row is written as a combination of all rows, with errors in few rows. The coefficients of all
+    views are one tensor, whose three unfoldings should have low rank; it is found by augmented Lagrange multipliers,
+    and the absolute coefficients are the affinities for spectral clustering. Memory grows with n^2 and time with n^3 a
+    round; n is refused above 10,000.
 
     Parameters
     ----------
     weight : float, default=0.1
         Weight of the errors, the paper's lambda.
     tol : float, default=1e-4
-        The rounds end when the constraints are met up to this, relatively.
+        The rounds end when the constraints' relative residual, and the coefficients' relative change, are within this.
 
     Attributes
     ----------
@@ -73,7 +73,8 @@ class LTMSC(Peer):
     Notes
     -----
     The columns of all coefficients lie in the space that the views' columns span together. So each view's n x n
-    coefficients are held as D x n, D the sum of the views' ranks where that is less than n. The answer is the same.
+    coefficients are stored as D x n, where D, the dimension of that space, is at most the sum of the views' ranks. The
+    result is the same.
 
     References
     ----------
@@ -136,7 +137,7 @@ def represent(problem: Problem, weight: float, max_iter: int, tol: float) -> Alt
 
 
 def represent_round(problem: Problem, weight: float, now: Representation) -> Round[Representation]:
-    """Update Y, then the errors and the copies, which do not see each other, then the multipliers."""
+    """Update Y, then the errors and the copies, which do not depend on each other, then the multipliers."""
     mu = now.penalty
     tensor = best_coefficients(problem, now)  # (V, D, n)
     fitted = [a @ y for a, y in zip(problem.dictionaries, tensor, strict=True)]  # each (r_v, n)
@@ -181,7 +182,7 @@ def low_rank(tensor: np.ndarray, mode: int, threshold: float) -> tuple[np.ndarra
 
 
 def shrink_columns(blocks: Sequence[np.ndarray], threshold: float) -> tuple[tuple[np.ndarray, ...], float]:
-    """Return the prox of |E|_2,1 for blocks on top of each other, and that norm: columns shortened by the threshold."""
+    """Return stacked blocks with columns shortened by the threshold (the prox of |E|_2,1), and their |E|_2,1."""
     lengths = np.sqrt(sum(np.sum(block**2, axis=0) for block in blocks))  # (n,)
     kept = np.maximum(lengths - threshold, 0)
     factors = kept / np.where(lengths > 0, lengths, 1)
@@ -195,7 +196,7 @@ def residual(
     gaps: Sequence[np.ndarray],
     spreads: Sequence[np.ndarray],
 ) -> float:
-    """Return how far the constraints are from being met and the coefficients from rest, relative to their sizes."""
+    """Return the largest of the constraints' relative residuals and the coefficients' relative change."""
     size = np.sqrt(sum(np.sum(x**2) for x in problem.tables)) or 1.0
     missed = np.sqrt(sum(np.sum(gap**2) for gap in gaps)) / size
     scale = max(np.linalg.norm(now.tensor), np.finfo(float).tiny)

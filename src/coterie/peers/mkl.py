@@ -44,13 +44,13 @@ class MultipleKernelLaplacian(Peer):
     view_weights_ : dict of float
         Weight of every view; they sum to one.
     objective_ : list of float
-        What kernel k-means leaves unexplained, tr(K (I - H H^T)), after each round; it never rises.
+        The error of kernel k-means, tr(K (I - H H^T)), after each round; it never rises.
     n_iter_
 
     Notes
     -----
-    k vectors explain little of a graph's kernel, whose trace is n / 2. So the costs of views, and with them the
-    weights, hardly differ unless n is small.
+    k vectors explain little of a graph's kernel, whose trace is n / 2. So views' errors, and with them their weights,
+    hardly differ unless n is small.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""MMSC: one non-negative cluster indicator that is near to every view's smooth one."""
+"""MMSC: one non-negative cluster indicator, near the indicators of all views, which are smooth on their graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
-# What is added to the indicators that the updates start from, since they multiply and zero would stay zero.
+# Added to the first indicators, since updates are multiplicative and zeros would stay zero.
 OFFSET = 0.2
 
 
@@ -25,13 +25,13 @@ class MMSC(Peer):
     """Multi-modal spectral clustering with a common non-negative indicator.
 
     Every view has an indicator that is smooth on its graph and near to a common one, which has no negative entries and
-    orthonormal columns. The views' own have a closed form; the common one is found by multiplicative updates, and a
-    row belongs to its largest entry. Memory grows with n^2 and time with n^3; n is refused above 10,000.
+    orthonormal columns. The views' own have a closed form; the common one is found by multiplicative updates, and its
+    largest entry in a row is the row's cluster. Memory grows with n^2 and time with n^3; n is refused above 10,000.
 
     Parameters
     ----------
     weight : float, default=1.0
-        How near the views' indicators are to the common one, the paper's alpha.
+        Weight of the distance between the views' indicators and the common one, the paper's alpha.
     max_iter : int, default=500
         Updates at most.
     tol : float, default=1e-6
@@ -44,14 +44,14 @@ class MMSC(Peer):
     embedding_ : ndarray of shape (n, n_clusters)
         The common indicator: no negative entries.
     objective_ : list of float
-        What is minimised, after each update; it never rises.
+        The minimised objective after each update; it never rises.
     n_iter_ : int
         Number of updates.
 
     Notes
     -----
-    That columns are orthonormal is a penalty here, the squared norm of G^T G - I, with which the updates are known
-    never to raise the objective. The start is the k-means of the spectral embedding of all views together.
+    Orthonormal columns are enforced by a penalty here, the squared norm of G^T G - I, with which the updates are known
+    never to raise the objective. They start from k-means on the spectral embedding of all views together.
 
     References
     ----------
@@ -95,7 +95,7 @@ def smoothing_kernel(affinities: Sequence[np.ndarray], weight: float) -> np.ndar
     """Return M = mean_v alpha (L^v + alpha I)^(-1), with eigenvalues from 0 to 1 and no negative entries.
 
     The best G^v for a given G are alpha (L^v + alpha I)^(-1) G. Put into sum_v tr(G^vT L^v G^v) + alpha |G^v - G|^2
-    they leave alpha sum_v (|G|^2 - tr(G^T M^v G)), so that tr(G^T M G) is to be large.
+    they leave alpha sum_v (|G|^2 - tr(G^T M^v G)), so that tr(G^T M G) is to be maximised.
     """
     total = np.zeros_like(affinities[0])
     eye = np.eye(len(total))

@@ -1,4 +1,4 @@
-"""MSCMO: common vectors whose cost is weighed by the view that they fit worst."""
+"""MSCMO: common vectors, with most weight on the view that fits them worst."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CommonVectors:
 class MSCMO(Peer):
     """Multi-feature spectral clustering with minimax optimisation.
 
-    Every view's vectors pay for what they cut in the view's graph and for their distance from common vectors. The
+    The cost of a view is the normalised cut of its vectors in its graph plus their distance from common vectors. The
     vectors minimise the weighted sum of these costs and the weights maximise it, so that the view that fits worst
     is weighted most. Memory grows with n^2 and time faster; n is refused above 10,000.
 
@@ -40,8 +40,8 @@ class MSCMO(Peer):
     weight : float, default=0.5
         Weight of the distance from the common vectors, lambda.
     gamma : float, default=0.5
-        Exponent of the views' weights, between 0 and 1: near 0 views are weighted alike, near 1 the costliest one
-        takes all.
+        Exponent of the views' weights, between 0 and 1: near 0 views are weighted alike, near 1 the costliest one gets
+        all the weight.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class MSCMO(Peer):
         Weight of every view; they sum to one.
     objective_ : list of float
         sum_v a_v^gamma c_v after each round, c_v the cost of view v. Vectors lower it and weights raise it, so that it
-        need not fall.
+        is not monotone.
     n_iter_
 
     Notes

@@ -17,9 +17,9 @@ from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 from coterie.views import Table, View
 
-TINY = 1e-30  # keeps quotients finite where a factor has died out
-INNER = 5  # updates of a view's factors before the common ones follow
-ALONE = 100  # updates of each view before any agreement is asked for
+TINY = 1e-30  # keeps quotients finite where entries of a factor have become zero
+INNER = 5  # updates of a view's factors in a round, before that of the common one
+ALONE = 100  # updates of each view at the start, without the agreement term
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Factors:
-    """The views' factors, and what their rows agree on."""
+    """The views' factors, and the common factor of the rows."""
 
     views: tuple[Factor, ...]
     common: np.ndarray  # (n, k) V*
@@ -43,15 +43,15 @@ class MultiNMF(Peer):
     """Multi-view clustering via joint non-negative matrix factorisation.
 
     Every view is a product of non-negative factors, X^v ~ V^v U^vT, with columns of U^v that sum to one so that the
-    rows of the V^v can be compared; all V^v are drawn to a common V*, which k-means cuts. A round costs time and memory
-    that grow linearly with n.
+    rows of the V^v can be compared; all V^v are regularised towards a common V*, which k-means clusters. A round costs
+    time and memory that grow linearly with n.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, k, and of columns of the factors.
     weight : float, default=0.01
-        How strongly each view is drawn to the common factor, the paper's lambda.
+        Weight of the distance between each view's factor and the common one, the paper's lambda.
     random_state : int, RandomState or None, default=None
         Seed of the first factors and of k-means.
 
@@ -66,7 +66,7 @@ class MultiNMF(Peer):
 
     Notes
     -----
-    A column with negative values is raised until its least value is zero, and each view is divided by its sum.
+    A column with negative values is shifted so that its least value is zero, and each view is divided by its sum.
 
     References
     ----------
@@ -106,7 +106,7 @@ class MultiNMF(Peer):
 
 
 def non_negative(view: View) -> Table:
-    """Return a view's rows with each column's least value at zero where it was below, and a sum of one."""
+    """Return a view's rows, with negative columns shifted to a least value of zero, divided by their sum."""
     table = stored_table(view)  # (n, d)
     if sparse.issparse(table) and table.data.size and table.data.min() < 0:
         table = table.toarray()
@@ -128,7 +128,7 @@ def factorise(
     views: list[Factor] = []
     rows = rng.uniform(size=(tables[0].shape[0], n_clusters)) / tables[0].shape[0]  # (n, k)
     for table in tables:
-        # Each view starts from the rows of the one before, so that column c stands for the same cluster in all.
+        # Each view starts from the rows of the one before, so that column c is the same cluster in all.
         factor = unit_columns(Factor(rows, rng.uniform(size=(table.shape[1], n_clusters))))
         views.append(update_view(table, factor, factor.rows, weight=0.0, repeats=ALONE))
         rows = views[-1].rows
@@ -148,7 +148,7 @@ def factor_round(tables: Sequence[Table], weight: float, now: Factors) -> Round[
 
 
 def update_view(table: Table, factor: Factor, common: np.ndarray, weight: float, repeats: int) -> Factor:
-    """Multiply a view's factors by what lowers its part of the objective."""
+    """Return a view's factors after multiplicative updates, which lower its part of the objective."""
     for _ in range(repeats):
         rows, columns = factor.rows, factor.columns
         pull = weight * np.sum(rows * common, axis=0)  # (k,)

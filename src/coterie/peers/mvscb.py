@@ -29,7 +29,7 @@ from coterie.views import Table
 
 @dataclass(frozen=True)
 class SingularVectors:
-    """The top of a bipartite graph's spectrum, behind the first pair."""
+    """The top singular vectors of a bipartite graph, after the first pair."""
 
     rows: np.ndarray  # (n, k): left singular vectors, U
     landmarks: np.ndarray  # (p, k): right singular vectors, V
@@ -54,12 +54,12 @@ class MVSCB(Peer):
     Parameters
     ----------
     n_landmarks : int, default=600
-        Number of salient points, p; all rows where they are fewer.
+        Number of salient points, p; all rows if they are fewer.
     n_neighbors : int, default=8
-        Salient points that a row is joined to in each view, q.
+        Number of salient points that a row is joined to in each view, q.
     r : float, default=2.0
-        How evenly views are weighted, above 1: towards 1 the best view takes all, large values make
-        weights equal.
+        Exponent of the views' weights, above 1: near 1 the best view gets all the weight, large values
+        make weights equal.
     landmarks : "kmeans" or "random", default="kmeans"
         Means of a few passes of k-means, or random rows.
     bandwidth : "mean_squared", "median", "local" or number, default="mean_squared"
@@ -68,7 +68,7 @@ class MVSCB(Peer):
     Attributes
     ----------
     landmark_labels_ : ndarray of shape (p,)
-        Cluster of every salient point: they are cut together with the rows.
+        Cluster of every salient point: they are clustered together with the rows.
     view_weights_ : dict of float
         a_v of every view; they sum to one.
     objective_ : list of float
@@ -187,9 +187,9 @@ def add_up(graphs: Sequence[sparse.csr_array], weights: np.ndarray) -> sparse.cs
 
 
 def bipartite_factors(graph: sparse.csr_array, n_components: int) -> SingularVectors:
-    """Return the top singular vectors behind the first pair, from the p x p Gram matrix.
+    """Return the top singular vectors after the first pair, from the p x p Gram matrix.
 
-    Where there are no k of them, as with a single row, the others are zero.
+    Where there are fewer than k, as with a single row, the others are zero.
     """
     gram = (graph.T @ graph).toarray()  # (p, p)
     found = top_eigenpairs(gram, min(n_components + 1, len(gram)))
@@ -206,7 +206,7 @@ def view_cost(graph: sparse.csr_array, factors: SingularVectors) -> float:
 
 
 def best_weights(costs: np.ndarray, r: float) -> np.ndarray:
-    """Return a_v ~ h_v^(1 / (1 - r)), summing to one; views that cost nothing share everything."""
+    """Return a_v ~ h_v^(1 / (1 - r)), summing to one; views of zero cost, if any, share all the weight."""
     if (costs <= 0).any():
         free = (costs <= 0).astype(float)
         return free / free.sum()
@@ -215,7 +215,7 @@ def best_weights(costs: np.ndarray, r: float) -> np.ndarray:
 
 
 def unit_stack(factors: SingularVectors) -> np.ndarray:
-    """Return U over V, each row of length one."""
+    """Return U stacked on V, each row of length one."""
     stacked = np.vstack([factors.rows, factors.landmarks])  # (n + p, k)
     cpu.unit_rows(stacked)
     return stacked

@@ -1,4 +1,4 @@
-"""Nystroem's method: the eigenvectors of all affinities, from those to a few rows."""
+"""Nystroem's method: the eigenvectors of all affinities, approximated from the affinities to a few rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coterie.peers._docstrings import peer
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views.steps import Table
 
-# The approximation can give a row a degree below zero; it keeps this share of the mean.
+# The approximation can give a row a negative degree; degrees are at least this share of the mean.
 LEAST_DEGREE = 1e-6
 
 
@@ -28,24 +28,24 @@ LEAST_DEGREE = 1e-6
 class Nystroem(Peer):
     """Spectral clustering by the Nystroem method, of one view or of all side by side.
 
-    Gaussian affinities of every row to p random rows stand for those between all rows, and so do
-    their eigenvectors, made orthogonal in one step. Time O(n p (d + p)), memory O(n k + p^2): both grow
+    The eigenvectors of the Gaussian affinities between all rows are approximated from the affinities to
+    p random rows, and made orthogonal in one step. Time O(n p (d + p)), memory O(n k + p^2): both grow
     linearly with the number of rows.
 
     Parameters
     ----------
     n_landmarks : int, default=500
-        Number of random rows, p; all rows where they are fewer, and the answer is exact then.
+        Number of random rows, p; all rows if they are fewer, which makes the result exact.
 
     Attributes
     ----------
     embedding_
     eigenvalues_ : ndarray of shape (n_clusters,)
-        Of the normalised affinities, as approximated.
+        Eigenvalues of the normalised affinities, as approximated.
 
     Notes
     -----
-    ``predict`` sends new rows through the map that the rows of the fit went through.
+    ``predict`` maps new rows like those of the fit.
 
     References
     ----------
@@ -112,8 +112,8 @@ def spectral_basis(table: Table, kernel: Kernel, n_components: int, n_threads: i
 
     A are the landmarks' affinities to each other, k_i those of row i to the landmarks. The approximated degree of row
     i is k_i A^-1 sum_j k_j, of landmarks and other rows alike. With both normalised by their degrees,
-    S = A^-1/2 (sum_i k_i k_i^T) A^-1/2 = U L U^T, and row i stands at k_i A^-1/2 U L^-1/2. A, which is all but
-    singular, has a pseudo-inverse.
+    S = A^-1/2 (sum_i k_i k_i^T) A^-1/2 = U L U^T, and the embedding of row i is k_i A^-1/2 U L^-1/2. A is nearly
+    singular, so that its pseudo-inverse is used.
     """
     own = kernel(kernel.landmarks.rows)  # (p, p)
     values, vectors = eigh(own)
@@ -138,12 +138,12 @@ def spectral_basis(table: Table, kernel: Kernel, n_components: int, n_threads: i
 
 
 def embed(table: Table, kernel: Kernel, basis: np.ndarray, n_threads: int) -> np.ndarray:
-    """Return the rows' eigenvectors, each of length one, so that their degrees cancel."""
+    """Return the rows' entries of the eigenvectors, scaled to length one, so that their degrees cancel."""
     return np.concatenate(list(blocks(table, n_threads, lambda rows: unit_rows(kernel(rows) @ basis))))  # (n, k)
 
 
 def blocks(table: Table, n_threads: int, function: Callable[[Table], np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield a function of a few rows after the other: n x p affinities are never there at once."""
+    """Yield a function of each block of rows, so that the n x p affinities are never in memory at once."""
     return in_order(
         lambda start: function(table[start : start + TILE_ROWS]), range(0, table.shape[0], TILE_ROWS), n_threads
     )

@@ -1,4 +1,4 @@
-"""PIC: power iteration clustering, one vector that stops on its way to a constant."""
+"""PIC: power iteration clustering, by one vector that is stopped before it becomes constant."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AFFINITIES = ("auto", "cosine", "shifted")
 class PIC(Peer):
     """Power iteration clustering with cosine affinities, of one view or of all side by side.
 
-    A vector that starts at the degrees is averaged over neighbours again and again. Long before it is
-    constant it is nearly so within clusters; it is stopped there and cut by k-means. Nothing n x n is
-    formed: a round takes time O(n d) and memory O(n).
+    A vector of the degrees is averaged over neighbours repeatedly. Long before it is constant, it is
+    nearly constant within clusters; the iteration stops there, and k-means clusters its entries. No
+    n x n matrix is formed: a round takes time O(n d) and memory O(n).
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def power_iteration(walk: RandomWalk, max_iter: int, tol: float) -> tuple[np.nda
 
 
 def standardised(vector: np.ndarray) -> np.ndarray:
-    """Return a vector with mean zero and unit variance, which k-means does not notice; zeros where it is constant."""
+    """Return a vector with mean zero and unit variance, which changes no clusters; zeros if it is constant."""
     away = vector - vector.mean()
     spread = away.std()
     return away / spread if spread > 1e-13 * np.abs(vector).max(initial=0.0) else np.zeros_like(vector)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-# How time grows with rows, and the most rows for which a method is tried unasked.
+# By the growth of time with rows: the largest number of rows on which a method is run by default.
 MOST_ROWS = {"linear": None, "quadratic": 20_000, "cubic": 3_000}
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method's name in tables, the estimator behind it and what is set on it.
+    """A method's name in tables, its estimator and the estimator's parameters.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Method:
     estimator : str
         A class of :mod:`coterie.peers`, "GuidedCoTraining", or "as_published".
     params : dict
-        What is set on it beside the number of clusters and the seed.
+        Its parameters besides the number of clusters and the seed.
     cost : "linear", "quadratic" or "cubic"
         How its time grows with the number of rows.
     one_view : bool
@@ -38,16 +38,16 @@ class Method:
     unasked: bool = True
 
     def bears(self, n_rows: int) -> bool:
-        """Return whether it can be run on this number of rows in reasonable time."""
+        """Whether it can be run on this number of rows in reasonable time."""
         most = MOST_ROWS[self.cost]
         return most is None or n_rows <= most
 
     def on(self, view: str | int, name: str) -> Method:
-        """Return the method on one of the views, under a name of its own."""
+        """Return the method applied to one of the views, under a new name."""
         return replace(self, name=name, params={**self.params, "view": view})
 
     def given(self, **params: Any) -> Method:
-        """Return the method with some more parameters set."""
+        """Return the method with further parameters."""
         return replace(self, params={**self.params, **params})
 
 
@@ -127,7 +127,7 @@ def make_estimator(method: Method, n_clusters: int, seed: int) -> Any:
 
 @cache
 def warm_up(estimator: str) -> None:
-    """Fit once on a handful of rows, so that no run's time holds the loading of compiled kernels."""
+    """Fit once on a few rows, so that measured times do not include the loading of compiled kernels."""
     from coterie.datasets import make_views
 
     data = make_views(120, 3, n_columns=(4, 3), random_state=0)

@@ -1,4 +1,4 @@
-"""RMSC: the views' random walks, as one of low rank plus sparse errors."""
+"""RMSC: the views' random walks, as a common one of low rank plus sparse errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from coterie.peers._docstrings import peer
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real
 
-# A random walk's largest singular values are about 1, and so is the first penalty. It must grow slowly: with 1.3 a
-# round the end is farther above the optimum.
+# A random walk's largest singular values are about 1, and so is the first penalty. It must grow slowly: with a factor
+# of 1.3 a round, the final objective is farther above the optimum.
 FIRST_PENALTY = 1.0
 GROWTH = 1.1
 POWER_STEPS, REST = 2000, 1e-10  # for the stationary distribution
@@ -26,7 +26,7 @@ POWER_STEPS, REST = 2000, 1e-10  # for the stationary distribution
 
 @dataclass(frozen=True)
 class Walk:
-    """The common transition matrix, its copy of low rank, the errors, and what the multipliers are by now."""
+    """The common transition matrix, its copy of low rank, the errors, and the Lagrange multipliers."""
 
     common: np.ndarray  # (n, n) P: no negative entries, rows summing to one
     low_rank: np.ndarray  # (n, n) Q = P at the end
@@ -40,16 +40,17 @@ class Walk:
 class RMSC(Peer):
     """Robust multi-view spectral clustering via low-rank and sparse decomposition.
 
-    Every view is a random walk between rows. The walks are explained by a common one of low rank, and errors of each
-    view that are sparse, by augmented Lagrange multipliers; the common walk is cut. Memory grows with n^2 and time
-    with n^3 a round; n is refused above 10,000.
+    Every view is a random walk between rows. By augmented Lagrange multipliers, the walks are decomposed into a common
+    one of low rank and sparse errors of each view; k-means clusters the top eigenvectors of the common walk. Memory
+    grows with n^2 and time with n^3 a round; n is refused above 10,000.
 
     Parameters
     ----------
     weight : float, default=0.005
         Weight of the errors, the paper's lambda: smaller values let views differ more from the common walk.
     tol : float, default=1e-3
-        The rounds end when the constraints are met up to this, relative to the views' walks.
+        The rounds end when the residual of the constraints and the change of the common walk, relative to the views'
+        walks, are within this.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ class RMSC(Peer):
 
 
 def random_walk(affinity: np.ndarray) -> np.ndarray:
-    """Return D^(-1) A; a row without any weight goes anywhere."""
+    """Return D^(-1) A; a row without any weight goes to all rows with the same probability."""
     degrees = affinity.sum(axis=1, keepdims=True)  # (n, 1)
     return np.where(degrees > 0, affinity / np.where(degrees > 0, degrees, 1), 1 / len(affinity))
 
@@ -117,7 +118,7 @@ def decompose(walks: Sequence[np.ndarray], weight: float, max_iter: int, tol: fl
 
 
 def decompose_round(walks: Sequence[np.ndarray], weight: float, now: Walk) -> Round[Walk]:
-    """Update Q and the errors, which do not see each other, then P, then the multipliers."""
+    """Update Q and the errors, which do not depend on each other, then P, then the multipliers."""
     mu, n_views = now.penalty, len(walks)
     low_rank, norm = shrink_singular_values(now.common + now.multiplier / mu, 1 / mu)
     errors = tuple(
@@ -150,7 +151,7 @@ def walk_vectors(walk: np.ndarray, count: int) -> np.ndarray:
 
 
 def stationary(walk: np.ndarray) -> np.ndarray:
-    """Return the distribution that the walk settles in, by power steps of a walk that rests every other time."""
+    """Return the stationary distribution of the walk P, by power iterations of the lazy walk (I + P) / 2."""
     share = np.full(len(walk), 1 / len(walk))  # (n,)
     for _ in range(POWER_STEPS):
         before, share = share, (share + share @ walk) / 2

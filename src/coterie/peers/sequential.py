@@ -1,4 +1,4 @@
-"""Sequential spectral clustering: one block of rows after the other, never all of them."""
+"""Sequential spectral clustering: block by block, never with all rows in memory."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Sequential(Peer):
     """Scalable sequential spectral clustering, of one view or of all side by side.
 
     Landmarks come from a sample. One pass over blocks of rows adds up the p x p sums that the singular
-    vectors need, one more moves the centroids of k-means, the last labels the rows. Time O(n p d);
-    memory O(p^2 + b d) beside the labels, with blocks of b rows: views may be memory maps.
+    vectors need, a second updates the centroids of k-means, and a third labels the rows. Time
+    O(n p d); memory O(p^2 + b d) besides the labels, with blocks of b rows: views may be memory maps.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ class Sequential(Peer):
     bandwidth : "median", "mean_squared", "local" or number, default="median"
         Sigma of the Gaussian weights, as in :class:`coterie.peers.LSC`.
     block_size : int, default=8192
-        Rows that are read at once, b.
+        Number of rows that are read at once, b.
     n_init : int, default=10
         Restarts of k-means on the sample.
 
     Attributes
     ----------
     singular_values_ : ndarray
-        Of the normalised graph.
+        Singular values of the normalised graph.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
         Centroids of the embedded rows.
 
     Notes
     -----
-    ``predict`` sends new rows through the map that the rows of the fit went through.
+    ``predict`` maps new rows like those of the fit.
 
     References
     ----------
@@ -115,7 +115,7 @@ class Sequential(Peer):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows that are read one block after the other, a few of them ahead."""
+    """Blocks of rows, read in order, a few of them ahead."""
 
     reader: TableReader
     views: Views
@@ -137,7 +137,7 @@ class Blocks:
 
 
 def draw_rows(n_rows: int, n_landmarks: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the rows of the sample, ascending; all where they are few."""
+    """Return the rows of the sample, ascending; all rows if there are no more."""
     count = min(n_rows, max(SAMPLE * n_landmarks, LEAST_SAMPLE))
     return np.sort(rng.choice(n_rows, count, replace=False))
 
@@ -162,7 +162,7 @@ def map_of(basis: np.ndarray, landmarks: Table, n_neighbors: int, sigma: float) 
 
 
 def move_centers(centers: np.ndarray, embedded: Iterator[np.ndarray]) -> np.ndarray:
-    """Return centroids that every block has drawn towards its own means, as far as it has rows (MacQueen)."""
+    """Return centroids after sequential k-means (MacQueen): every block updates the running mean of each cluster."""
     means, counts = centers.astype(np.float64), np.zeros(len(centers))  # (k, c), (k,)
     for rows in embedded:
         sums, more = np.zeros_like(means), np.zeros_like(counts)

@@ -1,4 +1,4 @@
-"""SFMC: the bipartite graph nearest to those of all views that falls into exactly k pieces."""
+"""SFMC: the bipartite graph with exactly k connected components that is nearest to those of all views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coterie.threads import count_threads, one_thread_per_block
 from coterie.views.steps import Table
 
 ROWS = 2048  # that are projected at once
-FIRST_PULL = 1.0  # lambda; it doubles while there are too few pieces
+FIRST_PULL = 1.0  # lambda; it doubles while there are too few components
 
 
 @peer
@@ -33,11 +33,11 @@ class SFMC(Peer):
     Parameters
     ----------
     n_landmarks : int, default=1000
-        Number of anchors, m; half of the rows where that is less.
+        Number of anchors, m; half of the rows if that is less.
     n_neighbors : int, default=10
-        Anchors that a row is joined to in each view.
+        Number of anchors that a row is joined to in each view.
     random_state : int, RandomState or None, default=None
-        Not used: nothing is drawn. It is there so that all peers are called alike.
+        Not used, since nothing is random; present for the same interface as other peers.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class SFMC(Peer):
 
 @dataclass(frozen=True)
 class FusedGraph:
-    """The graph of all views together, and its pieces."""
+    """The graph of all views together, and its connected components."""
 
     graph: sparse.csr_array  # (n, m)
     labels: np.ndarray  # (n,)
@@ -108,16 +108,17 @@ class FusedGraph:
 
 
 def over_largest(table: Table) -> Table:
-    """Return a view divided by its largest value."""
+    """Return a view divided by its largest absolute value."""
     largest = float(abs(table).max())
     return table / table.dtype.type(largest or 1.0)
 
 
 def alternate_sampling(table: Table, count: int) -> np.ndarray:
-    """Return rows of very different scores, one after the other.
+    """Return rows that are chosen one after the other so that their scores differ.
 
-    A row's score is its sum above the columns' minima. The largest is taken, and s (1 - s), over its maximum, are the
-    next scores: rows like the one just taken come last, and so do those with no score at all.
+    A row's score is its sum above the columns' minima. In every step, scores s are divided by their maximum, the row of
+    the largest is chosen, and s (1 - s) are the next scores: rows with scores near the chosen one's or near zero come
+    last.
     """
     low = np.asarray(table.min(axis=0).todense() if sparse.issparse(table) else table.min(axis=0)).ravel()  # (d,)
     scores = np.asarray(table.sum(axis=1, dtype=np.float64)).ravel() - low.sum(dtype=np.float64)  # (n,)
@@ -146,10 +147,10 @@ def join(table: Table, anchors: Table, n_neighbors: int, n_threads: int) -> np.n
 
 
 def fuse(graphs: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> FusedGraph:
-    """Turn between the spectrum, the graph P and the views' weights until P has exactly k components.
+    """Alternate between the spectrum, the graph P and the views' weights until P has exactly k components.
 
-    The pull lambda towards rows and anchors with like vectors doubles while there are fewer, and is halved, from the
-    graph before, where there are more.
+    The penalty lambda on edges between rows and anchors with distant vectors doubles while there are fewer components.
+    If there are more, it is halved, and the previous graph is restored.
     """
     weights = np.full(len(graphs), 1 / len(graphs))
     inner = np.array([[np.vdot(a, b) for b in graphs] for a in graphs], dtype=np.float64)  # (V, V)
@@ -203,7 +204,7 @@ def nearest_graph(target: np.ndarray, rows: np.ndarray, anchors: np.ndarray, pul
 
 
 def components(graph: np.ndarray) -> tuple[int, np.ndarray]:
-    """Return the number of components that hold rows, and the one of every row; anchors without rows are none."""
+    """Return the number of components that hold rows, and that of every row; isolated anchors do not count."""
     edges = sparse.csr_array(graph)
     n = edges.shape[0]
     whole = sparse.block_array([[None, edges], [edges.T, None]], format="csr")

@@ -1,4 +1,4 @@
-"""Shinnou and Sasaki's reduction: rows near a centre stand behind it, all others speak for themselves."""
+"""Shinnou and Sasaki's reduction: rows near a centre are represented by it, all others are kept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from coterie.threads import count_threads, one_thread_per_block
 class ShinnouSasaki(Peer):
     """Spectral clustering of centres and of the rows far from them, of one view or of all side by side.
 
-    k-means makes p groups. Rows near their centre are removed and stand behind it; the centres and the
-    rows that remain are cut by spectral clustering. Time O(n p d + (p + r)^3), memory O(n + (p + r)^2).
+    k-means makes p groups. Rows near their centre are removed and take its cluster; the centres and the
+    rows that remain are clustered by spectral clustering. Time O(n p d + (p + r)^3), memory
+    O(n + (p + r)^2).
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ class ShinnouSasaki(Peer):
 
     Notes
     -----
-    The paper sets a distance below which rows are removed; here the number of rows that remain is set, which is what
-    time and memory depend on. There is no ``predict``: a row far from all centres was never compared with them.
+    The paper sets a distance below which rows are removed; here the number of rows that remain is set, since time and
+    memory depend on it. There is no ``predict``, since rows far from all centres do not take the cluster of a centre.
 
     References
     ----------
@@ -85,6 +86,6 @@ class ShinnouSasaki(Peer):
 
 
 def farthest_rows(gaps: np.ndarray, count: int) -> np.ndarray:
-    """Return the rows that are farthest from their centres, ascending; a row that is its centre never is one."""
+    """Return the rows farthest from their centres, ascending; a row that equals its centre is never among them."""
     count = min(count, int(np.count_nonzero(gaps > 0)))
     return np.sort(np.argsort(-gaps, kind="stable")[:count])

@@ -11,7 +11,7 @@ class SMVSC(UnifiedAnchorPeer):
     """Scalable multi-view subspace clustering with unified anchors.
 
     Every row is a mixture Z of m anchors A that all views share, rotated into each view by W_v. W_v, A, Z
-    and the views' weights are found by turns, and the singular vectors of Z are cut by k-means. A round
+    and the views' weights are updated by turns, and k-means clusters the singular vectors of Z. A round
     takes time O(n d m) and memory O(n m): both grow linearly with the number of rows.
 
     Parameters
@@ -19,8 +19,8 @@ class SMVSC(UnifiedAnchorPeer):
     n_landmarks : int or None, default=None
         Number of common anchors, m; None: k.
     start : "first" or "random", default="first"
-        Rows that are an anchor's alone at first: the first m rows, as published, so that the answer leans on the order
-        of rows, or m random ones.
+        Rows that consist of one anchor each at the start: the first m rows, as published, so that the result depends on
+        the order of rows, or m random ones.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class SMVSC(UnifiedAnchorPeer):
     Notes
     -----
     Columns have unit variance, and those of dense views mean zero; sparse views are not centred. The published update
-    of Z leaves out the weights a_v^2, so it does not minimise the objective; with them, and A = I at the start, the
-    published figure was not met. That figure leans on the order of the rows: with rows shuffled ACC is lower. The
+    of Z omits the weights a_v^2, so that it does not minimise the objective; with the weights, and A = I at the start,
+    the published figure was not met. That figure depends on the order of rows: with shuffled rows, ACC is lower. The
     manual's page "Which method when" has the figures.
 
     References

@@ -1,4 +1,4 @@
-"""U-SENC: many U-SPECs of one table, and what they agree on."""
+"""U-SENC: many U-SPECs of one table, and their consensus."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from coterie.validation import refuse
 class USENC(Peer):
     """Ultra-scalable ensemble clustering (U-SENC) of one view, or of all views side by side.
 
-    Twenty U-SPECs, each with anchors and a number of clusters of its own, and the transfer cut of the
-    bipartite graph of rows and all their clusters. Time and memory grow linearly with the number of
-    rows: twenty times those of :class:`coterie.peers.USPEC`.
+    Twenty U-SPECs each have their own anchors and number of clusters; the transfer cut of the bipartite
+    graph of rows and all these clusters gives the labels. Time and memory grow linearly with the number
+    of rows: twenty times those of :class:`coterie.peers.USPEC`.
 
     Parameters
     ----------
     n_members : int, default=20
         Number of U-SPECs, M.
     member_clusters : tuple of two int, default=(20, 60)
-        The smallest and the largest number of clusters of a member, k at least, and no more than a fifth of the rows.
+        The smallest and the largest number of clusters of a member, limited to a fifth of the rows or, if larger, k.
     n_landmarks : int, default=1000
-        Number of each member's anchors, p; all rows where they are fewer.
+        Number of each member's anchors, p; all rows if they are fewer.
     n_neighbors : int, default=5
-        Anchors that a row is joined to, q.
+        Number of anchors that a row is joined to, q.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class USENC(Peer):
 
     Notes
     -----
-    ``predict`` sends new rows through all members, as the rows of the fit went.
+    ``predict`` maps new rows through all members, like the rows of the fit.
 
     References
     ----------

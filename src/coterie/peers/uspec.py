@@ -17,16 +17,16 @@ from coterie.threads import count_threads, one_thread_per_block
 class USPEC(Peer):
     """Ultra-scalable spectral clustering (U-SPEC) of one view, or of all views side by side.
 
-    Rows are joined to their nearest anchors, which are means of k-means over a sample, and the
-    bipartite graph is cut by the eigenvectors of its smaller side. Time O(n p d), memory O(n q): both
-    grow linearly with the number of rows.
+    Rows are joined to their nearest anchors, which are means of k-means over a sample, and embedded by
+    the bipartite graph's eigenvectors, which follow from those of its smaller side. Time O(n p d),
+    memory O(n q): both grow linearly with the number of rows.
 
     Parameters
     ----------
     n_landmarks : int, default=1000
-        Number of anchors, p; all rows where they are fewer.
+        Number of anchors, p; all rows if they are fewer.
     n_neighbors : int, default=5
-        Anchors that a row is joined to, q.
+        Number of anchors that a row is joined to, q.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class USPEC(Peer):
 
     Notes
     -----
-    The authors look for a row's nearest anchors approximately, first among groups of anchors. Here the
-    search is exact: a product and a selection, block by block, take less time than the detour.
-    ``predict`` sends new rows through the map that the rows of the fit went through.
+    The authors search a row's nearest anchors approximately, first among groups of anchors. Here the
+    search is exact: a product and a selection, block by block, take less time than the approximation.
+    ``predict`` maps new rows like those of the fit.
 
     References
     ----------

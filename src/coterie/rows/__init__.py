@@ -4,9 +4,9 @@ The four kinds (``memory``, ``disk``, ``torch``, ``dask``) have the same few ver
 those:
 
 - ``map`` a function over the blocks, ``replace`` the blocks by it, ``sum`` it over them, ``take`` rows by number;
-  ``sums`` is several ``sum``, side by side where that is faster;
-- and, for results that leave the rows: ``each`` (something small for every block), ``stream`` (blocks, one after the
-  other) and ``collect`` (all rows as one array).
+  ``sums`` computes several sums, in parallel where that is faster;
+- and, for results that do not stay with the rows: ``each`` (something small for every block), ``stream`` (blocks, one
+  after the other) and ``collect`` (all rows as one array).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rows(Protocol):
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Rows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block.
 
-        ``load`` reads what is slow to read, ahead of time where that helps.
+        ``load`` does the slow reading, ahead of time where that helps.
         """
 
     def replace(self, function: Callable[[Any], Any]) -> Rows:
@@ -39,15 +39,15 @@ class Rows(Protocol):
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> Any:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
 
-        ``dense`` says that a block adds to every number of the total: beside that, it takes no time to add up several
-        totals, and more threads can have one of their own.
+        ``dense`` says that a block adds to every entry of the total. Adding up several totals then takes little time in
+        comparison, so that more threads can have a total of their own.
         """
 
     def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
-        """Yield the sum by each function in turn; they may be worked on side by side."""
+        """Yield the sum by each function in turn; they may be computed in parallel."""
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
-        """Return ``function(block)``, something small, for consecutive blocks that are all rows together."""
+        """Return ``function(block)``, something small, for consecutive blocks that together hold all rows."""
 
     def stream(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> Iterator[Any]:
         """Yield ``function(block)`` in the order of the rows, a few of them computed ahead."""

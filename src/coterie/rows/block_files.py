@@ -1,4 +1,4 @@
-"""Values in files, without pickle and with a checksum: what is read is what was written, or an error.
+"""Values in files, without pickle and with a checksum: reading returns what was written, or raises an error.
 
 A file is a prefix (magic, length and CRC-32 of the rest), a line of JSON that describes the value, and its arrays.
 """
@@ -27,7 +27,7 @@ class DamagedFileError(ValueError):
 
 
 def write_value(file: BinaryIO, value: Any, label: str = "") -> None:
-    """Write arrays, numbers, lists, tuples and storable blocks; ``label`` says what they are, to whoever reads them."""
+    """Write arrays, numbers, lists, tuples and storable blocks; :func:`read_value` must be given the same ``label``."""
     arrays: list[np.ndarray] = []
     described = described_value(value, arrays)
     shapes = [{"dtype": a.dtype.str, "shape": a.shape, "fortran": is_fortran(a)} for a in arrays]
@@ -47,7 +47,7 @@ def read_value(file: BinaryIO, label: str = "") -> Any:
     Raises
     ------
     DamagedFileError
-        If a single bit is another, or if the file holds something else.
+        If even one bit of the file has changed, or if it was written with another label or by something else.
     """
     check_file(file)
     file.seek(PREFIX.size)
@@ -59,12 +59,12 @@ def read_value(file: BinaryIO, label: str = "") -> Any:
         return restored_value(header["value"], lambda: read_array(file, **next(shapes)))
     except DamagedFileError:
         raise
-    except (KeyError, TypeError, StopIteration, ValueError, OverflowError) as error:  # also what JSON cannot be
+    except (KeyError, TypeError, StopIteration, ValueError, OverflowError) as error:  # ValueError: also invalid JSON
         raise DamagedFileError(f"it was written by something else ({type(error).__name__}: {error})") from error
 
 
 def check_file(file: BinaryIO) -> None:
-    """Refuse a file that is not as it was written, before anything in it is believed."""
+    """Raise an error for a file that is not as it was written, before its content is used."""
     size = os.fstat(file.fileno()).st_size
     prefix = file.read(PREFIX.size)
     if not size:
@@ -83,7 +83,7 @@ def check_file(file: BinaryIO) -> None:
 
 
 def rest_checksum(file: BinaryIO) -> int:
-    """Return the checksum of the rest of a file, which is never in memory as a whole."""
+    """Return the checksum of the rest of a file, read chunk by chunk."""
     found = 0
     while chunk := file.read(CHUNK_BYTES):
         found = crc32(chunk, found)
@@ -91,12 +91,12 @@ def rest_checksum(file: BinaryIO) -> int:
 
 
 def is_fortran(array: np.ndarray) -> bool:
-    """Whether an array is stored column by column: it is read as it was, since sums depend on the order in memory."""
+    """Return whether an array is stored column by column; reading restores that, as sums depend on the memory order."""
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
-    """Return the bytes of an array, copied only where they do not lie side by side."""
+    """Return the bytes of an array, copied only if they are not contiguous."""
     if array.dtype.hasobject:
         raise TypeError(f"Only plain numbers and text can be written to files. Got an array of {array.dtype}.")
     ordered = np.ascontiguousarray(array.T if is_fortran(array) else array)

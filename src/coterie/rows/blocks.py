@@ -17,9 +17,10 @@ STORABLE: dict[str, type] = {}
 
 
 def storable_block(kind: Kind) -> Kind:
-    """Register a dataclass of arrays, each with one row for every row of a block, to be selected from and stored.
+    """Register a dataclass of arrays as a kind of block, whose rows can be selected and which files can hold.
 
-    It gets a true ``__sizeof__``, too: Dask moves what looks small from worker to worker.
+    Each array has one row for every row of the block. The class also gets a true ``__sizeof__``: Dask moves objects
+    that look small from worker to worker.
     """
     STORABLE[kind.__name__] = kind
     setattr(kind, "__sizeof__", _size)  # noqa: B010
@@ -27,7 +28,7 @@ def storable_block(kind: Kind) -> Kind:
 
 
 def first_array(block: Any) -> Any:
-    """Return one of a block's arrays, which shows its library, device and length."""
+    """Return a block's first array, which gives its library, device and length."""
     return block_parts(block)[0]
 
 
@@ -42,7 +43,7 @@ def select_rows(block: Any, rows: Any) -> Any:
 
 
 def concat_blocks(blocks: Sequence[Any]) -> Any:
-    """Return blocks as one, one below the other."""
+    """Return blocks concatenated along the rows."""
     if len(blocks) == 1:
         return blocks[0]
     columns = zip(*map(block_parts, blocks), strict=True)
@@ -50,7 +51,7 @@ def concat_blocks(blocks: Sequence[Any]) -> Any:
 
 
 def take_from(blocks: Iterable[Any], rows: np.ndarray, first: int = 0) -> Any:
-    """Return the given rows, ascending, of consecutive blocks as one block; ``first`` is the first block's number."""
+    """Return the given rows, ascending, of consecutive blocks as one block; the blocks begin at row ``first``."""
     found = []
     for block in blocks:
         size = block_length(block)
@@ -61,7 +62,7 @@ def take_from(blocks: Iterable[Any], rows: np.ndarray, first: int = 0) -> Any:
 
 
 def fill(out: Any, first: Any, parts: Iterable[Any]) -> Any:
-    """Return ``out``, an array of either library, with parts copied into it one after the other."""
+    """Copy ``first`` and the parts into ``out``, a NumPy array or tensor, one below the other, and return it."""
     out[: len(first)] = first
     at = len(first)
     for part in parts:

@@ -34,12 +34,12 @@ TOTALS_PER_TASK = 4  # added up at once
 class DaskRows:
     """Partitions of rows, each a list of blocks on some worker; see :class:`coterie.rows.Rows` for the verbs.
 
-    With a running ``distributed.Client`` results of verbs stay on the workers, and what is lost with one of them is
-    computed again. Without a client, Dask's own scheduler does the work in this process.
+    With a running ``distributed.Client`` results of verbs stay on the workers, and results that are lost with a worker
+    are computed again. Without a client, Dask's own scheduler does the work in this process.
     """
 
     def __init__(self, parts: Sequence[Part], sizes: np.ndarray, device: Any = None) -> None:
-        self.sizes = sizes  # (P,) rows of every partition of the input, some of them perhaps none
+        self.sizes = sizes  # (P,) number of rows of every partition of the input, some perhaps 0
         self.parts = parts  # those that have rows
         self.device = device  # where the workers keep blocks as tensors; None: NumPy arrays
         self.n_rows = int(sizes.sum())
@@ -56,8 +56,9 @@ class DaskRows:
     def sum(self, function: Callable[[Any, Any], None], zeros: Callable[[], Any], *, dense: bool = False) -> list[Any]:
         """Start from ``zeros()``, a tuple or list of arrays, and let ``function(block, total)`` add every block.
 
-        Every worker adds up its own partitions, and then workers each other's totals. The sums are exact, so which
-        partitions lie on one worker does not matter, nor does ``dense``: every thread has a total anyway.
+        Every worker sums its own partitions, and the workers' totals are then added up in a tree. The sums are exact,
+        so the result does not depend on which worker holds which partitions. ``dense`` has no effect: every thread has
+        a total anyway.
         """
         make_task = TaskMaker(function)
         sent = self._send((function, zeros))
@@ -113,7 +114,7 @@ class DaskRows:
         self, work: Callable[..., Any], function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None
     ) -> list[AssignedTask]:
         make_task = TaskMaker(function)
-        (sent,) = persisted([self._send(composed(load, function))])  # once, though tasks are submitted one by one
+        (sent,) = persisted([self._send(composed(load, function))])  # sent once, though tasks are submitted one by one
         pairs = zip(self.parts, self._workers(), strict=True)
         return [assign_task(part, worker, make_task, work, sent) for part, worker in pairs]
 
@@ -124,7 +125,7 @@ class DaskRows:
         return DaskRows([Part((task,)) for task in run_where_assigned(jobs)], self.sizes, self.device)
 
     def _send(self, thing: Any) -> Any:
-        """Return what all tasks of a pass need as one task, sent once to each worker."""
+        """Return a task that holds what all tasks of a pass need, sent once to each worker."""
         return TaskMaker("send")(deserialised, serialised(thing), self.device)
 
     def _as_local(self, thing: Any) -> Any:
@@ -148,29 +149,29 @@ def tree_sum(make_task: TaskMaker, totals: Sequence[Any], together: int) -> Sequ
 
 
 def map_blocks(function: Callable[[Any], Any], blocks: Sequence[Any]) -> list[Any]:
-    """Return the function of every block."""
+    """Return ``function(block)`` for every block."""
     with one_thread_per_block():
         return [function(block) for block in blocks]
 
 
 def map_to_host(function: Callable[[Any], Any], blocks: Sequence[Any]) -> list[Any]:
-    """Return the function of every block, in the worker's own memory."""
+    """Return ``function(block)`` for every block, in the worker's host memory."""
     return to_host(map_blocks(function, blocks))
 
 
 def map_and_concat(function: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
-    """Return the function of every block, concatenated, in the worker's own memory."""
+    """Return ``function(block)`` for every block, concatenated, in the worker's host memory."""
     return to_host(concat_blocks(map_blocks(function, blocks)))
 
 
 def apply_to_partition(function: Callable[[Any], Any], blocks: Sequence[Any]) -> Any:
-    """Return the function of all blocks as one."""
+    """Return ``function`` of all blocks concatenated, in the worker's host memory."""
     with one_thread_per_block():
         return to_host(function(concat_blocks(blocks)))
 
 
 def sum_blocks(sent: tuple[Callable[[Any, Any], None], Callable[[], Any]], *parts: Sequence[Any]) -> list[Any]:
-    """Return the exact sum of the partitions' totals, each of which does not depend on where it lies."""
+    """Return the exact sum of the partitions' totals; a partition's total does not depend on where it lies."""
     function, zeros = sent
     found: list[Any] = []
     with one_thread_per_block():
@@ -183,7 +184,7 @@ def sum_blocks(sent: tuple[Callable[[Any, Any], None], Callable[[], Any]], *part
 
 
 def sum_totals(*totals: list[Any]) -> list[Any]:
-    """Return the sum of totals, which are not changed."""
+    """Return the sum of totals, which are left unchanged."""
     found: list[Any] = []
     for total in totals:
         add_to_totals(found, total)
@@ -196,7 +197,7 @@ def as_floats(total: list[Any]) -> list[Any]:
 
 
 def take_on_worker(rows: np.ndarray, blocks: Sequence[Any]) -> Any:
-    """Return some rows of a partition, in the worker's own memory."""
+    """Return some rows of a partition, in the worker's host memory."""
     return to_host(take_from(blocks, rows))
 
 
@@ -211,7 +212,7 @@ _device: ContextVar[Any] = ContextVar("device", default=None)
 
 
 def serialised(thing: Any) -> bytes:
-    """Return functions and what they close over as bytes, tensors as arrays: workers have devices of their own."""
+    """Return pickled functions with their closures, tensors as arrays: workers have devices of their own."""
     from io import BytesIO
 
     import cloudpickle

@@ -23,7 +23,7 @@ def check_device(device: Any) -> str:
 
 
 def count_gpus() -> int:
-    """Return how many GPUs the CUDA driver knows, 0 without a driver; torch is not imported to find out."""
+    """Return the number of GPUs that the CUDA driver reports, 0 without a driver; torch is not imported."""
     try:
         driver = ctypes.CDLL(DRIVER)
     except OSError:
@@ -34,7 +34,7 @@ def count_gpus() -> int:
 
 
 def in_kind_of(tables: Iterable[Any], found: Any) -> Any:
-    """Return an array in the kind of the tables: tensors, CuPy's or JAX's on a GPU, Dask's; else NumPy's."""
+    """Return an array in the library of the tables: torch, CuPy or JAX on a GPU, Dask; otherwise NumPy."""
     tables = list(tables)
     if any(map(is_dask, tables)):
         return found
@@ -42,7 +42,7 @@ def in_kind_of(tables: Iterable[Any], found: Any) -> Any:
 
 
 def free_gpu_memory(device: Any) -> int:
-    """Give cached memory of a GPU back to it, and return how many bytes it has in all."""
+    """Release torch's cached memory of a GPU, and return the GPU's total memory in bytes."""
     import torch
 
     _, whole = torch.cuda.mem_get_info(device)

@@ -19,16 +19,16 @@ from coterie.threads import in_order
 
 @dataclass(frozen=True)
 class Step:
-    """One pass over blocks whose results are in files, and what these were computed from.
+    """One pass over blocks whose results are in files, with its function and source to compute them again.
 
-    A block that is damaged is computed again: from the step before, or, where that was consumed, from the one before
-    it, and so on up to the raw rows.
+    A damaged block is computed again from the previous step, or, if that was consumed, from the one before it, and so
+    on back to the raw rows.
     """
 
     folder: WorkFolder
     path: Path
     function: Callable[[Any], Any]
-    source: Step | Sequence[Any]  # the step before, or the blocks that the first step is given
+    source: Step | Sequence[Any]  # the previous step, or the blocks that the first step is given
 
     def path_of(self, number: int) -> Path:
         """Return the file of a block."""
@@ -40,7 +40,7 @@ class Step:
         try:
             return self.folder.read(path)
         except FileNotFoundError:
-            if self.is_consumed:  # it was no longer needed, until now that something after it is damaged
+            if self.is_consumed:  # removed as no longer needed; now a later block is damaged
                 return self.compute(number)
             self.folder.report_damage(path, "it is missing")
         except DamagedFileError as damage:
@@ -50,7 +50,7 @@ class Step:
         return block
 
     def compute(self, number: int) -> Any:
-        """Return a block computed from the nearest step before that still has it."""
+        """Return a block computed from the nearest earlier step that still has it."""
         functions, source = [self.function], self.source
         while isinstance(source, Step):
             try:
@@ -67,7 +67,7 @@ class Step:
 
     @property
     def is_consumed(self) -> bool:
-        """Whether blocks were removed because others replaced them."""
+        """Return whether blocks were removed because others replaced them."""
         return (self.path / "consumed").exists()
 
 
@@ -87,8 +87,8 @@ def read_block(block: Any) -> Any:
 class DiskRows:
     """Blocks held in the files of a work folder; see :class:`coterie.rows.Rows` for the verbs.
 
-    Blocks and sums are those of :class:`coterie.rows.memory.MemoryRows`, so the results are the same to the last bit.
-    What a verb returns is written too: when a job is resumed, verbs that had finished return at once.
+    Blocks and sums are those of :class:`coterie.rows.memory.MemoryRows`, so the results are bitwise the same. The
+    results of all verbs but ``stream`` are written to files: in a resumed job, verbs that had finished return at once.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class DiskRows:
         self.n_rows = n_rows
         self.n_threads = n_threads
         self.folder = folder
-        self.step = step  # that the blocks are of; None: they are not in files yet
+        self.step = step  # whose results the blocks are; None: they are not in files yet
 
     def map(self, function: Callable[[Any], Any], load: Callable[[Any], Any] | None = None) -> DiskRows:
         """Return the rows with ``function(block)``, or ``function(load(block))``, for every block."""
@@ -142,7 +142,7 @@ class DiskRows:
     def _written(self, function: Callable[[Any], Any], *, delete_old: bool) -> DiskRows:
         """Write ``function(block)`` of every block that is not written yet."""
         step = Step(self.folder, self.folder.next_step(), function, self.step or self.blocks)
-        if not (step.path / "whole").exists():  # once it does, the blocks of the step before may be deleted
+        if not (step.path / "whole").exists():  # once it does, the previous step's blocks may be deleted
             self._write(step, self.step if delete_old else None)
         blocks = [StoredBlock(step, number) for number in range(len(self.blocks))]
         return DiskRows(blocks, n_rows=self.n_rows, n_threads=self.n_threads, folder=self.folder, step=step)
@@ -153,7 +153,7 @@ class DiskRows:
         def write(number: int) -> None:
             path = step.path_of(number)
             if not self.folder.is_intact(path):
-                left = 1 if consumed else n_blocks - number  # replaced blocks make room for the others
+                left = 1 if consumed else n_blocks - number  # each replaced block makes room for the next
                 self.folder.write(path, step.function(read_block(self.blocks[number])), left)
             if consumed:
                 consumed.path_of(number).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Exact sums: neither the order of the parts, nor which worker adds which, changes a bit of them."""
+"""Exact sums of floats, bitwise the same for any order of the parts and on any number of workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coterie.kernels.cpu import compiled_loops
 class ExactSum:
     """A sum of arrays of floats, as two integers for each entry.
 
-    Sums over rows are below 2^38, and what is lost below 2^-76 is negligible beside the rounding of the parts.
+    Sums over rows are below 2^38. Bits below 2^-76 are lost, which is negligible beside the rounding of the parts.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class ExactSum:
 
 
 def add_to_totals(total: list[Any], parts: Sequence[Any]) -> None:
-    """Add arrays, or sums of them, to a list of sums, which is empty before the first.
+    """Add arrays, or exact sums of them, to a list of totals, which starts empty.
 
-    Integers are exact as they are.
+    Sums of integers are exact anyway, and stay arrays.
     """
     if not total:
         total += [ExactSum.of([part]) if is_rounded(part) else part for part in parts]
@@ -72,5 +72,5 @@ def add_to_totals(total: list[Any], parts: Sequence[Any]) -> None:
 
 
 def is_rounded(part: Any) -> bool:
-    """Whether adding parts like this one would round: floats, and the exact sums of floats."""
+    """Return whether adding parts like this one would round: floats, and exact sums of floats."""
     return isinstance(part, ExactSum) or part.dtype.kind == "f"

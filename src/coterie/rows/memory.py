@@ -14,11 +14,11 @@ from coterie.rows.blocks import fill, take_from
 from coterie.threads import in_order
 
 # Partial sums are made over runs of consecutive blocks, and then added up in order. The number of runs depends on the
-# rows and not on the threads, so rounding does not either; runs are few, because each has p x p matrices of its own.
+# rows only, so that rounding does not depend on the threads; runs are few, because each has its own p x p matrices.
 ROWS_PER_RUN = 32_768
 DENSE_ROWS_PER_RUN = 800
 MOST_RUNS = 16
-MOST_RUN_BYTES = 2 << 30  # of the partial sums together: those of many clusters, or of many landmarks, are large
+MOST_RUN_BYTES = 2 << 30  # of all partial sums together: with many clusters or landmarks they are large
 
 
 class MemoryRows:
@@ -53,7 +53,7 @@ class MemoryRows:
         return total
 
     def sums(self, functions: Sequence[Callable[[Any, Any], None]], zeros: Callable[[], Any]) -> Iterator[Any]:
-        """Yield the sum by each function in turn; those that follow are begun by threads that have nothing to do."""
+        """Yield the sum by each function in turn; idle threads begin the next ones."""
         return self._sums(functions, zeros)
 
     def each(self, function: Callable[[Any], Any]) -> list[Any]:
@@ -117,7 +117,7 @@ def sum_runs(
 
 
 def count_runs(n_rows: int, n_bytes: int, *, dense: bool) -> int:
-    """Return the number of partial sums, each of some bytes, that a sum over rows is made of, where blocks suffice.
+    """Return the number of partial sums, of ``n_bytes`` each, for a sum over rows with at least as many blocks.
 
     Examples
     --------
@@ -135,5 +135,5 @@ def add_in_place(total: Any, part: Any) -> None:
 
 
 def composed(load: Callable[[Any], Any] | None, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``function`` of what ``load`` reads: on the same thread, which then has the block in its cache."""
+    """Return ``function`` after ``load``: both on the same thread, which then has the block in its cache."""
     return function if load is None else lambda block: function(load(block))

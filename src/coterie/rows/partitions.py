@@ -21,7 +21,7 @@ class DaskTable:
 
     def __init__(self, array: Any, device: Any = None) -> None:
         self.array = array
-        self.device = device  # where the workers copy the rows to; None: their own memory
+        self.device = device  # where the workers copy the rows to; None: their host memory
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,7 +40,7 @@ class DaskTable:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Rows of every partition, some of them perhaps none."""
+        """Number of rows of every partition, some perhaps 0."""
         return np.array(self.array.chunks[0])  # (P,)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ def as_dask_table(table: Any) -> DaskTable:
 
 
 def with_counted_rows(array: Any) -> Any:
-    """Return an array whose chunks have unknown lengths with these known, which takes a pass over them."""
+    """Return an array with its chunks' unknown lengths counted, which takes a pass over them."""
     from dask.array import Array
 
     count = TaskMaker("count")
@@ -85,7 +85,7 @@ def _frame_as_array(frame: Any) -> Any:
 
 
 def common_type(kinds: Sequence[Any]) -> np.dtype:
-    """Return the type that holds all columns of a frame: float64 where pandas marks what is missing, object for text.
+    """Return the type that holds all columns of a frame: float64 for pandas' nullable types, object for text.
 
     Examples
     --------
@@ -113,16 +113,16 @@ def align_tables(tables: Sequence[DaskTable]) -> list[DaskTable]:
 def partitions(tables: Sequence[DaskTable]) -> list[Part]:
     """Return every partition as the list of its chunks, one for each table.
 
-    Where partitions share no tasks, the worker of a partition computes its chunks itself, from what it holds if they
-    were persisted. As tasks of their own, the chunks of a partition would be computed by different workers, and rows
-    would travel before anything is done with them.
+    Where partitions share no tasks, the worker of a partition computes its chunks itself, from results that it holds if
+    there are persisted ones. As tasks of their own, the chunks of a partition would be computed by different workers,
+    and their rows would be sent between workers before they are used.
     """
     import dask
     from dask.optimization import cull
 
     arrays = [table.array for table in tables]
     graph = graph_of(arrays)
-    if not any(map(lies_on_worker, graph.values())):  # optimization would hide those inside tasks
+    if not any(map(lies_on_worker, graph.values())):  # optimization would hide results on workers inside tasks
         arrays = dask.optimize(*arrays)
         graph = graph_of(arrays)
     keys = [[(array.name, number, 0) for array in arrays] for number in range(len(tables[0].sizes))]
@@ -152,7 +152,7 @@ def part_of(graph: Mapping[Any, Any], keys: Sequence[Any]) -> Part:
 
 
 def share_work(graphs: Sequence[Mapping[Any, Any]]) -> bool:
-    """Whether graphs have tasks in common."""
+    """Return whether graphs have tasks in common, other than plain data."""
     counts = Counter(key for graph in graphs for key in graph)
     tasks: dict[Any, Any] = {key: value for graph in graphs for key, value in graph.items()}
     return any(count > 1 and not is_literal(tasks[key]) for key, count in counts.items())
@@ -164,7 +164,7 @@ def is_literal(value: Any) -> bool:
 
 
 def make_chunks(pickled: bytes, *held: Any) -> list[Any]:
-    """Return some keys of a graph, computed in this thread from results that exist already."""
+    """Return the results of some keys of a graph, computed in this thread from results that exist already."""
     import cloudpickle
     from dask.local import get_sync
 
@@ -174,7 +174,7 @@ def make_chunks(pickled: bytes, *held: Any) -> list[Any]:
 
 
 def list_of(*items: Any) -> list[Any]:
-    """Return the arguments."""
+    """Return the arguments as a list."""
     return list(items)
 
 
@@ -207,5 +207,5 @@ def in_rows(chunk: Any) -> Any:
 
 
 def vstack_chunks(parts: Sequence[Any]) -> Any:
-    """Return chunks as one, one below the other."""
+    """Return chunks concatenated along the rows."""
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

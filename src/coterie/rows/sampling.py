@@ -16,14 +16,14 @@ SAMPLE_BLOCKS = 64  # enough for all threads
 
 
 def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return row numbers, ascending: all of them where they are few."""
+    """Return the numbers of a random sample of rows, ascending; all rows if there are no more than ``size``."""
     if n_rows <= size:
         return np.arange(n_rows)
     return np.sort(rng.choice(n_rows, size, replace=False))
 
 
 def sample_rows(rows: Rows, size: int, rng: np.random.Generator, n_threads: int) -> Rows:
-    """Return a sample of the rows, in memory or on their device; the rows themselves where they are few.
+    """Return a sample of the rows, in memory or on their device; the rows themselves if there are no more.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Temporary folders for rows that memory has no room for: removed when the fit ends, and when the process is ended."""
+"""Temporary folders for rows that do not fit into memory, removed when the fit ends or a signal ends the process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 
-# What a user, a scheduler or a closed terminal ends a process with. Ctrl-C is an exception, and needs no care.
+# Signals by which a user, a scheduler or a closed terminal ends a process. Ctrl-C raises an exception, which suffices.
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
-_folders: set[tuple[int, str]] = set()  # with the process that made them: one that was forked must not remove them
+_folders: set[tuple[int, str]] = set()  # with the process that made them: a forked process must not remove them
 
 
 @contextmanager
@@ -35,8 +35,9 @@ def spill_folder() -> Iterator[Path]:
 def removing_when_ended() -> Iterator[None]:
     """Remove temporary folders if a signal ends the process meanwhile.
 
-    Only signals that would end it are taken: whoever has a handler for one decides what comes of it, and ends the fit
-    by an exception if at all. Handlers belong to the main thread, so a fit in another one takes none.
+    Only signals with the default action get a handler. A handler of the caller stays: it can end the fit by
+    an exception only, which removes the folders as well. Only the main thread can set handlers, so a fit in another one
+    sets none.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -53,7 +54,7 @@ def removing_when_ended() -> Iterator[None]:
 
 
 def remove_and_end(number: int, frame: FrameType | None) -> None:
-    """Remove the temporary folders of this process, and let the signal do what it would have done."""
+    """Remove the temporary folders of this process, and let the signal take its default action."""
     for owner, name in list(_folders):
         if owner == os.getpid():
             remove_spilled(name)

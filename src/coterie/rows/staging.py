@@ -2,8 +2,8 @@
 
 A GPU copies asynchronously from pinned memory only. Several threads copy rows into pinned buffers, a piece at a time,
 and the GPU fetches one buffer while the next is filled; buffers are small enough to stay in the processor's cache in
-between. The loop is compiled and releases the interpreter's lock: in Python it would take the lock thousands of times a
-second, from threads that wait for each other.
+between. The loop is compiled and releases the GIL: in Python, threads would take the GIL thousands of times a second,
+and wait for each other.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from coterie.waiting import current_client, gathered
 
 
 class TaskMaker:
-    """Makes the tasks of one pass, named after a function; a nested function gives the name of the outer one.
+    """Makes the tasks of one pass, named after a function; for a nested function, after the outer one.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def identity(thing: Any) -> Any:
 
 @dataclass(frozen=True)
 class Part:
-    """A partition: how a worker gets its blocks."""
+    """A partition: the inputs and the function from which a worker gets its blocks."""
 
     inputs: tuple[Any, ...]  # tasks, or plain data
     open: Callable[..., Any] = identity  # called with the inputs' results
@@ -60,7 +60,7 @@ class Part:
         return make_task(partial(open_and_work, self.open, function, len(arguments)), *arguments, *self.inputs)
 
     def opened(self, make_task: TaskMaker) -> Any:
-        """Return a task whose result is the partition; the task that made it, where there is one."""
+        """Return a task whose result is the partition: the one that made it, or a new one that opens it."""
         return self.inputs[0] if self.open is identity else self.work(make_task, identity)
 
 
@@ -70,7 +70,7 @@ def open_and_work(open: Callable[..., Any], function: Callable[..., Any], n_argu
 
 
 def persisted(tasks: Sequence[Any]) -> Sequence[Any]:
-    """Return tasks that are running, and whose results stay where they are computed."""
+    """Start tasks and return them; their results stay where they are computed."""
     import dask
 
     return dask.persist(*tasks, optimize_graph=False)
@@ -96,7 +96,7 @@ def future_of(task: Any) -> Any:
 
 
 def lies_on_worker(value: Any) -> bool:
-    """Whether a node of a graph is a result that lies on a worker already."""
+    """Return whether a node of a graph is a result on a worker."""
     return type(node_value(value)).__module__.split(".")[0] == "distributed"
 
 
@@ -106,7 +106,7 @@ def node_value(value: Any) -> Any:
 
 
 def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return tasks that make rows, some perhaps none, as one Dask array; ``shape`` is that of one row."""
+    """Return tasks whose results are rows, some perhaps none, as one Dask array; ``shape`` is that of one row."""
     from dask.array import Array
     from dask.highlevelgraph import HighLevelGraph
 

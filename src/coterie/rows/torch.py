@@ -80,14 +80,14 @@ class TorchRows:
 
 
 def upload_dense(rows: Any, present: Any, device: Any) -> tuple[Any, Any]:
-    """Return dense rows of host memory, and which of them have the view, on a device; all others as they are."""
+    """Return dense rows of host memory, and the mask of those that have the view, on a device; other rows unchanged."""
     if not isinstance(rows, np.ndarray):
         return rows, present
     return upload(rows, device), None if present is None else upload(present, device)
 
 
 def upload_if_host(rows: np.ndarray, device: Any) -> Any:
-    """Return rows as a tensor on a device: those that are one already, or for no device, as they are."""
+    """Return rows as a tensor on a device; tensors, and all rows if there is no device, unchanged."""
     return rows if device is None or is_tensor(rows) else upload(rows, device)
 
 
@@ -96,7 +96,7 @@ def upload(array: np.ndarray, device: Any) -> Any:
     import torch
 
     device = torch.device(device)
-    if min(array.strides, default=0) < 0:  # torch refuses them, also where NumPy calls a lone row contiguous
+    if min(array.strides, default=0) < 0:  # torch refuses them, even for a single row, which NumPy calls contiguous
         array = array.copy()
     if not array.dtype.isnative:  # torch has native byte order only
         array = array.astype(array.dtype.newbyteorder("="))

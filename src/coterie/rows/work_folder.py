@@ -2,10 +2,10 @@
 
 A job is a sequence of steps, numbered in the order in which its code asks for them. A step's result is a file that is
 complete or absent; a step over blocks is a folder with a file for every finished block. A resumed job runs the same
-code from the start: results that have a file are read, the others are computed. A file that was damaged meanwhile is
-named in a warning, and its result is computed again.
+code from the start: results that have a file are read, the others are computed. A warning names every damaged file,
+and its result is computed again.
 
-The job's files are in a folder of their own inside the user's. It is marked, and nothing else is ever touched.
+The job's files are in a folder of their own inside the user's folder. It is marked, and nothing else is ever touched.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ JOB = "job.json"
 LOCK = "lock"
 UNFINISHED = ".unfinished"
 FORMAT = "coterie job 1"
-ENTRY = re.compile(r"(job\.json|step_\d+)(\.unfinished)?")  # what is in the folder,
-STEP_ENTRY = re.compile(r"whole|consumed|\d+(\.unfinished)?")  # and in that of a step
+ENTRY = re.compile(r"(job\.json|step_\d+)(\.unfinished)?")  # names in the folder,
+STEP_ENTRY = re.compile(r"whole|consumed|\d+(\.unfinished)?")  # and in the folder of a step
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-MOST_NAMED = 10  # damaged files, by warnings of their own
+MOST_NAMED = 10  # damaged files with a warning of their own
 
 
 class WorkFolder:
@@ -46,8 +46,8 @@ class WorkFolder:
 
     def __init__(self, path: Path, *, token: str = "", resumable: bool = False) -> None:
         self.path = path
-        self.token = token  # of the job: files of others are told apart
-        self.resumable = resumable  # whether files must be there after a crash of the machine
+        self.token = token  # of the job: part of every file's label, so that files of other jobs are refused
+        self.resumable = resumable  # whether files must survive a crash of the machine
         self._n_steps = 0
         self._n_damaged = 0
         self._lock = threading.Lock()
@@ -72,17 +72,17 @@ class WorkFolder:
         return result
 
     def read(self, path: Path) -> Any:
-        """Return what a file of the folder holds; raise DamagedFileError where that is not what was written."""
+        """Return the value in a file of the folder; raise DamagedFileError if it is not what was written."""
         try:
             with open(path, "rb") as file:
                 return read_value(file, self._label(path))
         except OSError as error:
-            if error.errno == errno.EIO:  # a disk that has forgotten a part of it
+            if error.errno == errno.EIO:  # the disk cannot read a part of it
                 raise DamagedFileError(error.strerror) from error
             raise
 
     def is_intact(self, path: Path) -> bool:
-        """Whether a file is there as it was written; one that is there and is not is reported."""
+        """Return whether a file is there as it was written; a damaged one is reported."""
         try:
             with open(path, "rb") as file:
                 check_file(file)
@@ -94,7 +94,7 @@ class WorkFolder:
         return True
 
     def write(self, path: Path, value: Any, n_files: int = 1) -> None:
-        """Write a file, complete or not at all; ``n_files`` of about this size are still to be written."""
+        """Write a file, complete or not at all; it is the first of ``n_files`` of about its size."""
         unfinished = path.with_name(path.name + UNFINISHED)
         try:
             with open(unfinished, "wb") as file:
@@ -111,7 +111,7 @@ class WorkFolder:
             raise OSError(error.errno, self._no_space(error, n_files * value_bytes(value)), str(path)) from error
 
     def finish(self, step: Path) -> None:
-        """Mark the folder of a step whose blocks are all written, and safe from a crash of the machine."""
+        """Mark a step as whole: all its blocks are written and, if resumable, survive a crash of the machine."""
         if self.resumable:
             flush_folder(step)
         (step / "whole").touch()
@@ -141,7 +141,7 @@ class WorkFolder:
 
 
 def in_bytes(size: int) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes as text.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def in_bytes(size: int) -> str:
 
 @dataclass(frozen=True)
 class KnownJob:
-    """What the folder says of its job."""
+    """The description of a job in its folder."""
 
     job: Mapping[str, Any]
     drawn: int  # the seed of its random numbers
@@ -179,7 +179,7 @@ def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator
         refuse_unmarked(home)
         known = read_job(home)
         if known is None:
-            clear(home)  # of what a job left that was killed while it cleared the folder
+            clear(home)  # leftovers of a job that was killed while it cleared the folder
             known = KnownJob(json.loads(json.dumps(job)), drawn, secrets.token_hex(8))
             write_job(home, known)
         else:
@@ -190,7 +190,7 @@ def open_work_folder(path: Path, job: Mapping[str, Any], drawn: int) -> Iterator
 
 
 def read_job(home: Path) -> KnownJob | None:
-    """Return the folder's unfinished job; None where there is none, or where it was damaged and is begun again."""
+    """Return the folder's unfinished job; None if there is none, or if its file is damaged: it is then begun again."""
     path = home / JOB
     try:
         found = json.loads(path.read_bytes())
@@ -207,7 +207,7 @@ def read_job(home: Path) -> KnownJob | None:
 
 
 def write_job(home: Path, known: KnownJob) -> None:
-    """Mark the folder, and write what it is the folder of."""
+    """Mark the folder, and write the description of its job."""
     (home / MARK).touch()
     words = {"format": FORMAT, "job": known.job, "drawn": known.drawn, "token": known.token}
     unfinished = home / (JOB + UNFINISHED)
@@ -220,7 +220,7 @@ def write_job(home: Path, known: KnownJob) -> None:
 
 
 def job_checksum(words: Mapping[str, Any]) -> int:
-    """Return a checksum of what a job's file says."""
+    """Return a checksum of the content of a job's file."""
     return crc32(json.dumps(words, sort_keys=True).encode())
 
 
@@ -236,7 +236,7 @@ def check_same_job(path: Path, before: Mapping[str, Any], job: Mapping[str, Any]
 
 
 def refuse_unmarked(home: Path) -> None:
-    """Refuse a folder that somebody else made: ours is marked, or was killed before it could be."""
+    """Refuse a folder that something else made: Coterie's has its mark, or only a lock if killed before marking."""
     if (home / MARK).exists():
         return
     for entry in home.iterdir():
@@ -248,7 +248,7 @@ def refuse_unmarked(home: Path) -> None:
 
 
 def clear(home: Path) -> None:
-    """Remove what the job wrote, its description first: a folder that is half cleared is started anew."""
+    """Remove the job's files, its description first, so that a half-cleared folder is started anew."""
     (home / JOB).unlink(missing_ok=True)
     for entry in home.iterdir():
         if not ENTRY.fullmatch(entry.name):
@@ -260,7 +260,7 @@ def clear(home: Path) -> None:
 
 
 def clear_step(step: Path) -> None:
-    """Remove the blocks of a step, and its folder unless somebody else put something there."""
+    """Remove the blocks of a step, and its folder unless it holds other files."""
     for entry in step.iterdir():
         if STEP_ENTRY.fullmatch(entry.name):
             entry.unlink()
@@ -269,7 +269,7 @@ def clear_step(step: Path) -> None:
 
 
 def remove_folder(home: Path) -> None:
-    """Remove an empty folder; one in which somebody put something stays ours."""
+    """Remove the folder if it is empty; one with other files in it keeps its mark."""
     if {entry.name for entry in home.iterdir()} <= {MARK, LOCK}:
         (home / MARK).unlink(missing_ok=True)
         (home / LOCK).unlink(missing_ok=True)
@@ -290,9 +290,9 @@ def flush_folder(path: Path) -> None:
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Make a folder, and keep other processes out of it while the block runs."""
+    """Make a folder, and lock it against other processes while the block runs."""
     file = None
-    while file is None:  # until no other process removes the folder in this moment
+    while file is None:  # again if another process has removed the folder meanwhile
         try:
             home.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
@@ -306,7 +306,7 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def warn_without_lock(home: Path, free: bool | None) -> None:
-    """Warn where nobody could tell whether another process uses the folder."""
+    """Warn if it cannot be known whether another process uses the folder."""
     if free is None and os.name != "nt":
         warn_caller(
             f"work_dir={str(home.parent)!r} is on a file system without locks: two fits at once would disturb each "

@@ -32,7 +32,7 @@ def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
     """Return the worker of each partition: the one that holds it.
 
     Partitions that no worker holds yet are spread evenly, by rows. Those whose inputs are shared with others are left
-    to Dask. So is everything while there are no workers.
+    to Dask. So are all partitions while there are no workers.
     """
     client = current_client()
     n_threads = {} if client is None else ask(client.nthreads)
@@ -51,13 +51,13 @@ def workers_of(parts: Sequence[Part], sizes: np.ndarray) -> list[str | None]:
 
 
 def holders(client: Any, futures: Sequence[Any]) -> dict[Any, str]:
-    """Return a worker that holds it for each key, once all are computed."""
+    """Wait until all futures are computed, and return a worker that holds the result for each key."""
     wait_for(client, futures)
     return {key: workers[0] for key, workers in ask(client.who_has, futures).items() if workers}
 
 
 def main_holder(known: dict[Any, str], futures: Sequence[Any]) -> str | None:
-    """Return the worker that holds most of some futures, if any does."""
+    """Return the worker that holds most of some futures; None if none does."""
     counts = Counter(known[future.key] for future in futures if future.key in known)
     return max(counts, key=counts.__getitem__, default=None)
 
@@ -78,7 +78,7 @@ def spread_evenly(sizes: Sequence[int] | np.ndarray, n_threads: dict[str, int]) 
 
 @contextmanager
 def on_worker(worker: str | None) -> Iterator[None]:
-    """Assign tasks that are made inside to a worker, or to any other once that one is lost."""
+    """Assign tasks that are made inside to a worker, or to any other if that one is lost."""
     import dask
 
     if worker is None:
@@ -97,10 +97,10 @@ def assign_task(
 
 
 def run_where_assigned(jobs: list[AssignedTask]) -> list[Any]:
-    """Run tasks on their workers, and return them with their results where they were computed. The list is consumed.
+    """Run tasks on their workers, and return them; results stay where they were computed. The list is emptied.
 
-    A worker gets one task for each of its threads, and another when one has finished: an idle worker may steal tasks
-    that wait, and their rows with them.
+    A worker gets one task for each of its threads, and the next when one has finished: idle workers may steal tasks
+    that wait, and move their rows.
     """
     client = current_client()
     if client is None:
@@ -142,7 +142,7 @@ def query_partitions(
 ) -> list[Any]:
     """Return ``function(*shared, *arguments, partition)``, something small, for every partition, in this process.
 
-    A worker has one task for each of its threads, over several partitions: none waits there that could be stolen.
+    A worker gets one task for each of its threads, over several partitions: none waits that could be stolen.
     """
     order: list[int] = []
     tasks = []
@@ -167,7 +167,7 @@ def run_queries(
 
 
 def group_by_thread(tasks: Sequence[Any], workers: Sequence[str | None]) -> list[tuple[str | None, list[list[Any]]]]:
-    """Return every worker, and its tasks in one list for each of its threads. Unassigned tasks are on their own."""
+    """Return every worker, and its tasks in one list for each of its threads; an unassigned task has its own entry."""
     client = current_client()
     n_threads = {} if client is None else ask(client.nthreads)
     groups: dict[str | int, list[Any]] = {}
@@ -180,7 +180,7 @@ def group_by_thread(tasks: Sequence[Any], workers: Sequence[str | None]) -> list
 
 
 def split_evenly(items: Sequence[Any], count: int) -> list[list[Any]]:
-    """Return items as ``count`` lists of consecutive ones, fewer rather than empty ones.
+    """Return items as ``count`` lists of consecutive ones, or as fewer lists if some would be empty.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What a model's file is made of: its bytes (``container``) and the values in them (``encoding``)."""
+"""The format of model files: their bytes (``container``) and the values in them (``encoding``)."""

@@ -1,9 +1,10 @@
-"""One file of named arrays and a JSON header: safetensors, read strictly. It knows nothing of models.
+"""Files of named arrays and a JSON header: safetensors, read strictly. Nothing here knows of models.
 
 A file is eight bytes that give the length of the header, the header, and the arrays' bytes one after the other. The
-header is JSON: every array's type, shape and offsets, and under ``__metadata__`` one text, which is JSON again: a
-checksum over the whole file, the version of the format, who wrote it, and the content. Any reader of safetensors can
-open the file. This one believes nothing that it has not checked, and allocates nothing that the file is too small for.
+header is JSON: every array's type, shape and offsets, and under ``__metadata__`` one string, which is JSON again:
+a checksum of the whole file, the version of the format, the version of Coterie that wrote it, and the content. Any
+reader of safetensors can open the file. This one checks everything before it uses it, and allocates no more than the
+file has room for.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ STORED_DTYPES = {
     "F64": np.dtype("<f8"),
 }
 
-MAX_HEADER = 1 << 24  # bytes; parsed JSON takes up to some fifteen times its text
+MAX_HEADER = 1 << 24  # bytes; parsed JSON takes up to about fifteen times the memory of its text
 MAX_DEPTH = 64  # lists and dicts inside each other
 MAX_LISTS = 100_000  # and dicts in one text: each costs far more memory than its two characters
 MAX_DIMENSIONS = 8
@@ -61,10 +62,10 @@ OTHER_FILES = (
     (b"\x80\x05", "a pickle"),
 )
 MARKUP = re.compile(rb"\s*<(?:!doctype|html|head|\?xml)", re.IGNORECASE)
-STEPS = np.zeros(256, dtype=np.int8)  # into a list or dict, and out of it
+STEPS = np.zeros(256, dtype=np.int8)  # of nesting, by byte: 1 into a list or dict, -1 out of it
 STEPS[list(b"[{")], STEPS[list(b"]}")] = 1, -1
 
-SIGNATURE = b'\\"sha256\\":\\"'  # what stands before the checksum, in a text inside a text
+SIGNATURE = b'\\"sha256\\":\\"'  # precedes the checksum; quotes are escaped in JSON inside JSON
 UNSIGNED = b"0" * 64
 
 
@@ -73,13 +74,13 @@ class ModelFileError(ValueError):
 
 
 def refuse_file(what: str, remedy: str = DAMAGED) -> NoReturn:
-    """Raise the error for a file that is not what it must be."""
+    """Raise the error for a file that is not a valid model file."""
     raise ModelFileError(f"{what}. {remedy}")
 
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let refusals inside name the file."""
+    """Add the file's path to the message of a ModelFileError raised inside."""
     try:
         yield
     except ModelFileError as error:
@@ -87,7 +88,7 @@ def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def short(value: Any) -> str:
-    """Return a value from a file as it may stand in a message: on one line, and not long."""
+    """Return a value from a file as short text on one line, for a message."""
     text = ascii(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -104,12 +105,12 @@ class ArrayBytes:
 
 @dataclass(frozen=True)
 class ContainerHeader:
-    """What a file says before its arrays."""
+    """The header of a file."""
 
     writer: str  # the version of the library that wrote it
     content: dict[str, Any]
     spans: dict[str, ArrayBytes]  # in the order of their bytes
-    text: bytes  # as it stands in the file
+    text: bytes  # its bytes in the file
     file_bytes: int
 
 
@@ -137,7 +138,7 @@ def write_container(
     version : int
         Of the content.
     writer : str
-        The version of the library, for those who cannot read the content.
+        The version of the library, for the message to a reader that is too old for the content.
     """
     from safetensors.numpy import save  # only writing needs it
 
@@ -152,7 +153,7 @@ def write_container(
 
 
 def _check_readable(header: bytearray, text: bytes) -> None:
-    """Refuse to write what would be refused when it is read."""
+    """Refuse to write a header that reading would refuse."""
     try:
         if len(header) <= MAX_HEADER:
             parse_json(header)
@@ -167,7 +168,7 @@ def _check_readable(header: bytearray, text: bytes) -> None:
 
 
 def sign(data: bytearray) -> None:
-    """Put the checksum of a whole file, made while its own place holds zeros, in its place."""
+    """Write the checksum of a whole file, computed with zeros in the checksum's place, into it."""
     length = int.from_bytes(data[:8], "little")
     at = data.find(SIGNATURE, 8, 8 + length) + len(SIGNATURE)
     if at < len(SIGNATURE):
@@ -180,13 +181,13 @@ def sign(data: bytearray) -> None:
 
 
 def read_container_header(path: str | os.PathLike[str], *, newest: int) -> ContainerHeader:
-    """Return a file's header; its arrays are not looked at, and so the checksum is not either."""
+    """Return a file's header; its arrays are not read, so the checksum is not verified."""
     with naming_file(path), _opened(path) as file:
         return _read_header(file, newest)
 
 
 def read_container(path: str | os.PathLike[str], *, newest: int) -> tuple[ContainerHeader, dict[str, np.ndarray]]:
-    """Return a file's header and arrays, after the checksum was found to be right.
+    """Return a file's header and arrays, after verifying the checksum.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def read_container(path: str | os.PathLike[str], *, newest: int) -> tuple[Contai
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
-    mode = os.stat(path).st_mode  # before opening: a pipe would be waited for
+    mode = os.stat(path).st_mode  # before opening, which would wait at a pipe
     if not stat.S_ISREG(mode):
         refuse_file(f"it is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file", OTHER)
     with open(path, "rb") as file:
@@ -304,7 +305,7 @@ def _read_span(name: str, entry: Any) -> ArrayBytes:
         refuse_file(f"{label} has no possible place")
     begin, end = offsets
     item = STORED_DTYPES[kind].itemsize
-    # NumPy multiplies the sizes that are not zero even where one is.
+    # NumPy limits the product of the nonzero sizes even if another size is zero.
     if math.prod(max(size, 1) for size in shape) * item >= 1 << 62 or math.prod(shape) * item != end - begin:
         refuse_file(f"{label} does not fill the bytes between its offsets")
     return ArrayBytes(STORED_DTYPES[kind], tuple(shape), begin, end)
@@ -321,7 +322,7 @@ def _as_array(name: str, buffer: np.ndarray, span: ArrayBytes) -> np.ndarray:
 
 
 def parse_json(text: bytes | bytearray, *, max_lists: int = MAX_LISTS) -> Any:
-    """Return what a JSON text says, if it is strict JSON of bounded depth, without repeated keys, NaN or infinity.
+    """Return the value of a JSON text; refuse deep nesting, repeated keys, NaN and infinity.
 
     Examples
     --------
@@ -346,7 +347,7 @@ def parse_json(text: bytes | bytearray, *, max_lists: int = MAX_LISTS) -> Any:
 
 
 def _steps(text: bytes | bytearray) -> np.ndarray:
-    """Return 1 for every bracket of a JSON text that opens and -1 for every one that closes, outside of strings."""
+    """Return 1 for every opening bracket of a JSON text and -1 for every closing one, outside of strings."""
     # Without escaped backslashes and quotes, every quote begins or ends a string.
     letters = np.frombuffer(text.replace(b"\\\\", b"").replace(b'\\"', b""), dtype=np.uint8)
     inside = np.cumsum(letters == ord('"'), dtype=np.uint8) % 2 == 1

@@ -1,7 +1,7 @@
-"""Values <-> plain JSON and arrays, by a closed list of types: nothing that a file says can name code.
+"""Values <-> plain JSON and arrays, by a closed list of types: nothing in a file can name code.
 
-None, booleans, whole numbers, finite floats, strings and lists stand for themselves. Everything else is an object with
-one key, which says what it is: ``{"tuple": [1, 2]}``, ``{"array": ["landmarks"]}``, ``{"object": ["Clip", {...}]}``.
+None, booleans, whole numbers, finite floats, strings and lists represent themselves. Everything else is an object with
+one key, which names its kind: ``{"tuple": [1, 2]}``, ``{"array": ["landmarks"]}``, ``{"object": ["Clip", {...}]}``.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Encoder:
             return {"time": [self._keep(array.astype("<i8"), path), array.dtype.name]}
         if array.dtype.name not in DTYPE_NAMES:
             raise TypeError(f"{path} is an array of {array.dtype}, which a model file cannot hold. Convert it first.")
-        # A product of the same numbers in another order of memory may round otherwise.
+        # The order of axes in memory is kept, because products may be rounded differently in another one.
         axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
         if array.flags.c_contiguous or not array.transpose(axes).flags.c_contiguous:
             return {"array": [self._keep(array, path)]}
@@ -112,7 +112,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON and arrays back into values, and refuses what the encoder would not have written."""
+    """Turns JSON and arrays back into values, and refuses anything that the encoder would not have written."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], classes: KnownClasses) -> None:
         self.arrays = arrays
@@ -134,7 +134,7 @@ class Decoder:
         }
 
     def __call__(self, node: Any) -> Any:
-        """Return the value that a node of JSON stands for."""
+        """Return the value that a node of JSON represents."""
         if node is None or isinstance(node, bool | str | float):
             return node
         if isinstance(node, int):
@@ -242,7 +242,7 @@ class Decoder:
             refuse_file(f"it holds an object of an unknown class, {short(name)}")
         cls = self.classes[name]
         known = {field.name: field.default is MISSING for field in fields(cls) if field.init}
-        # What was added to a class later has a default, so that older files can go without.
+        # Fields added to a class later have a default, so that older files can lack them.
         needed = {part for part, is_needed in known.items() if is_needed}
         if not isinstance(parts, dict) or not needed <= set(parts) <= set(known):
             refuse_file(f"a {name} in it has other parts than {', '.join(known) or 'none'}")
@@ -255,7 +255,7 @@ class Decoder:
 
 
 class Outliner(Decoder):
-    """Reads values without their arrays, which become a few words each."""
+    """Reads values without their arrays, each of which becomes a short text."""
 
     def __init__(self, classes: KnownClasses) -> None:
         super().__init__({}, classes)
@@ -264,7 +264,7 @@ class Outliner(Decoder):
 
 
 def expect_list(node: Any, length: int | None = None) -> list[Any]:
-    """Return a node that must be a list, of a given length or of any but zero."""
+    """Return a node after checking that it is a list, of a given length or not empty."""
     if not isinstance(node, list) or (len(node) != length if length is not None else not node):
         refuse_file(f"it holds {short(node)} where {length or 'some'} values should be")
     return node
@@ -281,7 +281,7 @@ def is_order(axes: list[Any], n_axes: int) -> bool:
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that an annotation says.
+    """Return whether a value is of the type of an annotation.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Whatever the user passes -> named, validated views, read block by block; raw columns -> prepared ones.
+"""Convert input data to named, validated views that are read block by block, and prepare their columns.
 
-``reading`` recognises what was passed (``frames`` and ``cells`` know the objects of other libraries), ``columns``
-chooses columns, ``matching`` finds the rows that belong together, ``views`` holds the result, ``checks`` refuses what
-cannot be clustered, and ``preparation`` makes distances meaningful, by ``steps``.
+``reading`` recognises the type of the input (``frames`` and ``cells`` convert objects of other libraries), ``columns``
+selects columns, ``matching`` aligns the rows of several views, ``views`` holds the result, ``checks`` refuses data that
+cannot be clustered, and ``preparation`` chooses the ``steps`` that make distances in a view meaningful.
 """
 
 from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap

@@ -1,4 +1,4 @@
-"""AnnData and MuData -> tables with the cells' names; neither package is imported to recognise its objects."""
+"""Convert AnnData and MuData to tables with cell names; neither package is imported to recognise its objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class CellTable:
-    """One view of some cells: a table, the cells' names, and the columns' where they have any."""
+    """One view of some cells: a table, the cells' names, and the columns' names if there are any."""
 
     data: Any  # (cells, d)
     index: Any  # a pandas index, (cells,)
@@ -83,12 +83,12 @@ def _modalities_of(data: Any, views: Sequence[str] | Mapping[str, str] | None) -
 
 
 def as_list(views: Any) -> list[str]:
-    """Return views as a list; one alone may be given as text."""
+    """Return names of views as a list; a single one may be given as a string."""
     return [views] if isinstance(views, str) else list(views)
 
 
 def entry_of(data: Any, entry: str, owner: str, folder: str = "") -> CellTable:
-    """Return X, a layer or an entry of obsm; ``folder`` is where a backed object lies in its file."""
+    """Return X, a layer or an entry of obsm; ``folder`` is the group of a backed object in its file."""
     if entry == "X" and data.X is not None:
         return CellTable(_x_of(data, folder), data.obs_names, tuple(map(str, data.var_names)))
     kind, _, name = entry.rpartition("/")
@@ -117,7 +117,7 @@ def _x_of(data: Any, folder: str) -> Any:
 
 
 def plain(table: Any) -> Any:
-    """Return a table as NumPy, SciPy, Dask or torch have it: anndata wraps views and what is in open files."""
+    """Return a table as a plain NumPy, SciPy, Dask or torch object: anndata wraps views and backed arrays."""
     if hasattr(table, "to_memory"):
         table = table.to_memory()
     wrapped = type(table).__module__.split(".")[0] in ("anndata", "h5py") and not sparse.issparse(table)
@@ -125,7 +125,7 @@ def plain(table: Any) -> Any:
 
 
 def weight_column(key: str, view: str) -> str:
-    """Return the column of obs that has the weights of a view.
+    """Return the name of the obs column that holds the weights of a view.
 
     Examples
     --------
@@ -136,5 +136,5 @@ def weight_column(key: str, view: str) -> str:
 
 
 def writable(view: str) -> str:
-    """Return a view's name as .h5ad can hold it, where a slash would begin a group."""
+    """Return a view's name without slashes, which would begin a group in .h5ad."""
     return view.replace("/", ":")

@@ -18,7 +18,7 @@ from coterie.views.views import View, Views
 
 @dataclass(frozen=True)
 class Shape:
-    """What a view's columns were in the fit."""
+    """Number and names of a view's columns in the fit."""
 
     n_columns: int
     columns: tuple[str, ...] | None
@@ -30,7 +30,7 @@ class Shape:
 
 
 def check_columns(views: Views, shapes: Sequence[Shape]) -> None:
-    """Refuse views with other columns than in the fit; a view that no row has may have any."""
+    """Refuse views whose columns differ from the fit's; views that no row has are not checked."""
     for view, shape in zip(views, shapes, strict=True):
         if 0 in view.data.shape:
             continue
@@ -73,7 +73,7 @@ def check_overlap(views: Views, n_clusters: int) -> None:
 
 
 def ids_in_words(views: Views, presence: np.ndarray, groups: np.ndarray) -> str:
-    """Return an id of each of two groups of views that share no row, for an error; empty where they share some."""
+    """Return an example id of each of two groups of views, for an error; empty if they share rows or have no ids."""
     if views.ids is None:
         return ""
     apart = groups != groups[0]  # (V,)
@@ -88,7 +88,8 @@ def ids_in_words(views: Views, presence: np.ndarray, groups: np.ndarray) -> str:
 def check_any_view(present: Sequence[Any], rows: int | np.ndarray) -> None:
     """Refuse rows that lack every view.
 
-    ``present`` says for each view which rows have it, None: all; ``rows`` are the rows' numbers, or the first one's.
+    ``present`` holds a mask of rows for each view, None if all rows have it; ``rows`` are the rows' numbers, or the
+    number of the first row.
     """
     if any(own is None for own in present):
         return
@@ -102,7 +103,7 @@ def check_any_view(present: Sequence[Any], rows: int | np.ndarray) -> None:
 
 
 def and_more(count: int) -> str:
-    """Return how many rows there are besides the one that is named.
+    """Return the number of further rows in words, for an error that names one row.
 
     Examples
     --------
@@ -122,7 +123,8 @@ def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarr
 def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -> None:
     """Raise an error that names the view and the rows if any of ``values``, one for each row, is not finite.
 
-    ``rows`` are the rows' numbers, or the first one's; ``present`` says which rows have the view, None: all.
+    ``rows`` are the rows' numbers, or the number of the first row; ``present`` is the mask of rows that have the view,
+    None if all have it.
     """
     bad = ~array_namespace(values).isfinite(values)
     if present is not None:

@@ -1,4 +1,4 @@
-"""Which columns of one table are which view, and which columns of new rows are those of the fit."""
+"""Select each view's columns from one table, and match the columns of new rows with those of the fit."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from coterie.views.views import View, Views
 
 
 def named_groups(groups: Any) -> list[tuple[str, Any]]:
-    """Return selections of columns with the names of the views that they make."""
+    """Return pairs of a view's name and its selection of columns."""
     if isinstance(groups, Mapping):
         return [(str(name), group) for name, group in groups.items()]
     return [(f"view{number}", group) for number, group in enumerate(groups)]
 
 
 def split_columns(X: Any, groups: Any) -> dict[str, Any]:
-    """Return the views that selections of one table's columns make."""
+    """Return each view's columns of one table, by the name of the view."""
     return {name: select_columns(X, name, group) for name, group in named_groups(groups)}
 
 
 def settled_groups(X: Any, groups: Any, id_column: str | int | None = None) -> Any:
-    """Return selections that choose the same columns of new rows, in whatever order, and that a file can hold.
+    """Return selections that choose the same columns of new rows, in any order, and that can be saved to a file.
 
-    For a frame these are names, without that of the ids. For other tables, what a callable returned stands for it.
+    For a frame these are column names, without that of the ids. For other tables, a callable is replaced by what it
+    returned.
 
     Examples
     --------
@@ -60,12 +61,12 @@ def settled_groups(X: Any, groups: Any, id_column: str | int | None = None) -> A
 
 
 def names_of(X: Any) -> list[str] | None:
-    """Return the names of a table's columns; None for what has none."""
+    """Return the names of a table's columns; None if it has none."""
     return column_names(X) if is_frame(X) or hasattr(X, "columns") else None
 
 
 def called(group: Any, X: Any) -> Any:
-    """Return a selection; a callable is asked for it, as scikit-learn's ColumnTransformer does."""
+    """Return a selection; a callable is called with the table, as in scikit-learn's ColumnTransformer."""
     if not callable(group):
         return group
     chosen = group(X)
@@ -92,13 +93,13 @@ def select_columns(X: Any, name: str, group: Any) -> Any:
         raise ValueError(f"views[{name!r}] reaches past the {width} columns of X.")
     if names is None:
         return X[:, group] if isinstance(group, slice) else X[:, numbers.astype(int)]
-    if type(X).__module__.startswith("pyarrow"):  # its columns are the values
+    if type(X).__module__.startswith("pyarrow"):  # whose ``columns`` are the values, not names
         return X.select(numbers.tolist())
     return X.iloc[:, numbers] if hasattr(X, "iloc") else X[[names[c] for c in numbers]]
 
 
 def by_name(X: Any, view: str, group: Iterable[str], names: Sequence[str] | None) -> Any:
-    """Return the columns of a frame that names or patterns choose."""
+    """Return the columns of a frame that match names or patterns."""
     if names is None:
         raise ValueError(
             f"views[{view!r}] names columns, but X has no column names. Pass a frame, or slices or column numbers."
@@ -117,7 +118,7 @@ def by_name(X: Any, view: str, group: Iterable[str], names: Sequence[str] | None
 
 
 def in_short(names: Sequence[str], most: int = 6) -> str:
-    """Return names for a message: not more than a reader wants to see.
+    """Return the first names and the number of the others, for a message.
 
     Examples
     --------
@@ -132,14 +133,14 @@ def in_short(names: Sequence[str], most: int = 6) -> str:
 
 
 def without_others(view: str, table: Any, names: tuple[str, ...] | None, id_column: str | int | None) -> Any:
-    """Return a frame of new rows without columns that the fit did not have, whatever they hold; others as they are."""
+    """Return a frame of new rows without columns that the fit did not have; other tables are returned unchanged."""
     own = column_names(table) if is_frame(table) and names is not None else None
     if own is None or names is None:
         return table
     if isinstance(id_column, int) or len(set(own)) < len(own) or not hasattr(table, "__len__") or not len(table):
         return table
     refuse_missing(view, own, [name for name in names if not {name, name.partition("[")[0]} & set(own)], len(names))
-    wanted = {*names, *(name.partition("[")[0] for name in names), str(id_column)}  # "embedding[0]" is of a list
+    wanted = {*names, *(name.partition("[")[0] for name in names), str(id_column)}  # "a[0]" is of the lists in "a"
     extra = [column for column in own if column not in wanted]
     if not extra:
         return table
@@ -163,9 +164,10 @@ def warn_of_extra(view: str, extra: Sequence[str]) -> None:
 
 
 def match_columns(views: Views, known: Sequence[tuple[str, ...] | None]) -> Views:
-    """Return new rows with the columns of the fit, by name: in its order, and without those that it did not have.
+    """Return new rows with the columns of the fit, matched by name: in the fit's order, without any others.
 
-    ``known`` are the names in the fit, for each view; None where it had none, and the columns are taken as they are.
+    ``known`` are each view's column names in the fit; None for a view without names, whose columns are left as they
+    are.
     """
     return replace(views, views=tuple(match_view(view, names) for view, names in zip(views, known, strict=True)))
 

@@ -1,4 +1,4 @@
-"""Frames of pandas, polars, modin and Arrow -> arrays of numbers and the names of their columns."""
+"""Convert frames of pandas, polars, modin and Arrow to numeric arrays and column names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FRAME_LIBRARIES = ("pandas", "polars", "modin", "pyarrow")
 
 
 def is_frame(table: Any) -> bool:
-    """Whether a table is a frame (or a column) of a library that is known."""
+    """Whether a table is a frame (or a column) of a known library."""
     return type(table).__module__.split(".")[0] in FRAME_LIBRARIES
 
 
 def frame_values(label: str, frame: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Return a frame's values, NaN where they are missing, and the names of their columns.
 
-    A column of lists of one length, as files hold embeddings, is as many columns.
+    A column of lists of equal length, as files store embeddings, becomes one column per entry of the lists.
     """
     if type(frame).__name__ == "LazyFrame":
         raise ValueError(f"{label} is a LazyFrame, whose rows are not there yet. Pass frame.collect().")
@@ -43,14 +43,14 @@ def frame_values(label: str, frame: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def column_names(frame: Any) -> list[str] | None:
-    """Return the names of a frame's columns; None for what has none."""
+    """Return the names of a frame's columns; None if it has none."""
     if type(frame).__module__.startswith("pyarrow"):
         return list(map(str, frame.column_names)) if hasattr(frame, "column_names") else None
     return [str(name) for name in frame.columns] if hasattr(frame, "columns") else None
 
 
 def for_sklearn(table: Any) -> Any:
-    """Return a table as scikit-learn may look at it: it refuses names that repeat, and gets the mere shape of those."""
+    """Return a table for scikit-learn's checks: zeros of the same shape for a frame with repeated names."""
     names = column_names(table) if is_frame(table) else None
     return table if names is None or len(set(names)) == len(names) else np.broadcast_to(0.0, table.shape)
 
@@ -63,7 +63,7 @@ def columns_of(frame: Any, names: Sequence[str]) -> list[Any]:
 
 
 def is_numeric(column: Any) -> bool:
-    """Whether a column's type is one of numbers, whatever its library."""
+    """Whether a column has a numeric type, in any of the libraries."""
     kind = getattr(dtype_of(column), "kind", None)
     if kind is not None:
         return kind in "biuf" and "categor" not in str(dtype_of(column))
@@ -77,7 +77,7 @@ def dtype_of(column: Any) -> Any:
 
 
 def whole_values(frame: Any, columns: Sequence[Any]) -> Any:
-    """Return the values of a frame whose columns are all numbers."""
+    """Return the values of a frame whose columns are all numeric."""
     if hasattr(frame, "iloc") and any(hasattr(dtype_of(column), "na_value") for column in columns):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if hasattr(frame, "column_names") and type(frame).__module__.startswith("pyarrow"):
@@ -93,7 +93,7 @@ def column_values(column: Any) -> np.ndarray:
 
 
 def listed_values(label: str, name: str, column: Any) -> np.ndarray | None:
-    """Return a column of lists of numbers as columns, or objects that are numbers; None for text and categories."""
+    """Return a column of lists, or of objects that are numbers, as an array; None for text and categories."""
     kind = getattr(dtype_of(column), "kind", None)
     if kind in ("m", "M") or str(dtype_of(column)).lower().startswith(("date", "time", "duration")):
         raise ValueError(
@@ -113,7 +113,7 @@ def listed_values(label: str, name: str, column: Any) -> np.ndarray | None:
 
 
 def stacked(label: str, name: str, entries: Sequence[Any], known: Sequence[Any]) -> np.ndarray:
-    """Return lists of one length as rows, NaN throughout for those that are missing."""
+    """Return lists of equal length as rows; a missing list becomes a row of NaN."""
     width = len(known[0])
     other = next((len(entry) for entry in known if len(entry) != width), None)
     if other is not None:
@@ -140,12 +140,12 @@ def holds_text(name: str, column: Any) -> bool:
     """Whether a column holds neither numbers nor lists of them."""
     try:
         return not is_numeric(column) and listed_values("A view", name, column) is None
-    except ValueError:  # dates, or lists of several lengths, which are no numbers either
+    except ValueError:  # dates, or lists of unequal lengths: not numbers either
         return True
 
 
 def refuse_text(label: str, names: Sequence[str], columns: Sequence[Any], first: str) -> None:
-    """Raise the error for columns that are not numbers, of which one is the first."""
+    """Raise the error for columns that are not numbers; ``first`` is the first of them."""
     at = list(names).index(first)
     if getattr(dtype_of(columns[at]), "kind", None) == "c":
         raise ValueError(

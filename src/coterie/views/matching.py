@@ -1,4 +1,4 @@
-"""Which rows of several views belong together: by position, by index, by the ids of files, or by Dask's partitions."""
+"""Match the rows of several views: by position, by index, by the ids of files, or by Dask's partitions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from coterie.views.views import View, Views
 
 @dataclass(frozen=True)
 class IdentifiedRows:
-    """A frame without the column of its rows' ids, and these."""
+    """A frame without its id column, and the ids."""
 
     frame: Any  # (n, d)
     ids: np.ndarray  # (n,)
 
 
 def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
-    """Return a frame as rows with the ids of one of its columns; what has no columns as it is."""
+    """Return a frame split into its id column and the rest; tables that are not frames are returned unchanged."""
     if id_column is None or not is_frame(table) or (names := column_names(table)) is None:
         return table
     if str(id_column) not in names and isinstance(id_column, int) and -len(names) <= id_column < len(names):
@@ -38,13 +38,13 @@ def take_ids(label: str, table: Any, id_column: str | int | None) -> Any:
     if names.count(str(id_column)) > 1:
         raise ValueError(f"{label} has two columns {str(id_column)!r}, which id_column names. Rename one of them.")
     ids = np.asarray(columns_of(table, names)[names.index(str(id_column))].to_numpy())  # (n,)
-    others = [at for at, name in enumerate(names) if name != str(id_column)]  # names may be numbers
+    others = [at for at, name in enumerate(names) if name != str(id_column)]  # pandas' names may be integers
     rest = table.iloc[:, others] if hasattr(table, "iloc") else table.select([names[at] for at in others])
     return IdentifiedRows(rest, checked_ids(label, ids))
 
 
 def checked_ids(label: str, ids: np.ndarray) -> np.ndarray:
-    """Return ids as whole numbers or text; refuse rows without one."""
+    """Return ids as integers or text; refuse missing ones."""
     if ids.dtype.kind in "iuU":
         return ids
     lacking = np.flatnonzero([value is None or value != value for value in ids])
@@ -56,7 +56,7 @@ def checked_ids(label: str, ids: np.ndarray) -> np.ndarray:
 def align_views(views: list[View], tables: list[Any], order: Any = None) -> Views:
     """Return the views with their rows matched; ``tables`` are what the user passed for each.
 
-    ``order`` is a pandas index of all rows, where what the user passed has one besides those of the tables.
+    ``order`` is a pandas index of all rows, for AnnData and MuData, which have one besides those of the tables.
     """
     if order is not None:
         return place_by_index(views, [table.index for table in tables], order)
@@ -84,12 +84,12 @@ def pandas_index(table: Any) -> Any:
 
 
 def is_default_index(index: Any) -> bool:
-    """Whether an index is the row numbers that pandas gives frames without one."""
+    """Whether an index is the row numbers that pandas gives a frame by default."""
     return type(index).__name__ == "RangeIndex" and index.name is None and index.start == 0 and index.step == 1
 
 
 def check_default_indexes(views: list[View], ids: list[Any]) -> None:
-    """Refuse frames of different lengths whose indexes nobody has set: row 5 of one need not be row 5 of another."""
+    """Refuse frames of different lengths with default indexes: row 5 of one need not be row 5 of another."""
     numbered = [(view, index) for view, index in zip(views, ids, strict=True) if is_default_index(index)]
     for view, index in numbered[1:]:
         first, own = numbered[0]
@@ -140,7 +140,7 @@ def align_with_files(views: list[View], tables: list[Any]) -> Views:
 
 
 def own_ids(view: View, table: Any) -> np.ndarray | None:
-    """Return the ids that a file or an index gives its rows; None where it only numbers them."""
+    """Return the row ids of a file or an index; None if there are none, or if they are mere row numbers."""
     from coterie.formats.matching import only_numbers
 
     index = pandas_index(table)
@@ -150,7 +150,7 @@ def own_ids(view: View, table: Any) -> np.ndarray | None:
 
 
 def check_all_named(views: list[View], ids: list[Any]) -> None:
-    """Refuse rows that cannot be matched with others that have different ids."""
+    """Refuse a view without ids beside views whose ids differ: its rows cannot be matched."""
     nameless = [view.name for view, own in zip(views, ids, strict=True) if own is None]
     if nameless:
         raise ValueError(
@@ -176,7 +176,7 @@ def align_by_id(views: list[View], ids: list[np.ndarray | None]) -> Views:
 
 
 def moved(view: View, positions: np.ndarray | None) -> View:
-    """Return a view with its rows in another order; ``positions`` are where it has them, -1 where it lacks them."""
+    """Return a view with rows in a new order; ``positions`` are the view's own row numbers, -1 for rows it lacks."""
     if positions is None:
         return view
     own = view.positions
@@ -198,7 +198,7 @@ def align_by_partition(views: list[View]) -> Views:
 
 
 def check_divisions(views: list[View], tables: list[Any]) -> None:
-    """Refuse Dask dataframes whose indexes, as far as they are known before rows are read, are not of the same rows."""
+    """Refuse Dask dataframes whose known divisions begin or end at different index values."""
     known = [
         (view.name, in_python(table.divisions[0]), in_python(table.divisions[-1]))
         for view, table in zip(views, tables, strict=True)
@@ -216,7 +216,7 @@ def check_divisions(views: list[View], tables: list[Any]) -> None:
 
 def align_by_index(views: list[View], ids: list[Any]) -> Views:
     """Match the rows of frames by their indexes: a row has the views whose index holds its id."""
-    if len({index.dtype.kind for index in ids}) > 1:  # of int64 and uint64 pandas would make floats
+    if len({index.dtype.kind for index in ids}) > 1:  # pandas would convert int64 and uint64 together to float
         ids = [index.astype(object) for index in ids]
     union = ids[0]
     for view, index in zip(views, ids, strict=True):
@@ -227,7 +227,7 @@ def align_by_index(views: list[View], ids: list[Any]) -> Views:
 
 
 def warn_of_writing(views: list[View], ids: list[Any]) -> None:
-    """Warn of ids that would be the same if they were written alike, such as 7, "7" and "007"."""
+    """Warn of unmatched ids that differ in notation alone, such as 7, "7" and "007"."""
     from coterie.formats.matching import alike_but_for_writing
 
     lone = []
@@ -240,7 +240,7 @@ def warn_of_writing(views: list[View], ids: list[Any]) -> None:
 
 
 def appended(index: Any, more: Any) -> Any:
-    """Return two indexes as one; pandas itself makes floats of objects that are whole numbers and fractions."""
+    """Return two indexes as one; pandas' ``append`` would convert objects that are integers and fractions to float."""
     if not len(more):
         return index
     if index.nlevels > 1 or index.dtype != object:
@@ -249,7 +249,7 @@ def appended(index: Any, more: Any) -> Any:
 
 
 def check_index(name: str, index: Any) -> None:
-    """Refuse an index that names several rows alike, or some not at all: two such rows need not be the same."""
+    """Refuse an index with repeated or missing ids: rows with the same such id need not be the same."""
     if index.nlevels == 1 and (index.hasnans or "" in index):
         row = int((index.isna() if index.hasnans else index.to_numpy() == "").argmax())
         raise ValueError(f"View {name!r} has no id in row {row}. Every row needs one in the index.")
@@ -262,7 +262,7 @@ def check_index(name: str, index: Any) -> None:
 
 
 def in_python(value: Any) -> Any:
-    """Return an id as Python writes it: NumPy's own types name themselves.
+    """Return an id as a Python value: the repr of NumPy's scalars includes their type.
 
     Examples
     --------
@@ -287,9 +287,9 @@ def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
 
 
 def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
-    """Return values of the rows in the rows' order: those of a pandas Series whose index names the rows by its index.
+    """Return per-row values in the rows' order: a pandas Series is reordered if its index holds the rows' ids.
 
-    An index that has nothing in common with the rows' ids is not about them, and the values are taken as they stand.
+    Values whose index has no id in common with the rows are taken to be in the rows' order already.
     """
     index = pandas_index(values)
     if index is None or ids is None or is_default_index(index) or np.array_equal(np.asarray(index), ids):

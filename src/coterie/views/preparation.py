@@ -1,7 +1,7 @@
-"""A raw row of one view -> the row that distances are measured on.
+"""Prepare the raw rows of a view for measuring distances.
 
 A preparation is a chain of steps (:mod:`coterie.views.steps`), each a function of one row and a few vectors that were
-fitted to a sample. The same chain prepares the rows of the fit and new rows. What a view needs is decided from its
+fitted to a sample. The same chain prepares the rows of the fit and new rows. The steps of a view are chosen from its
 values, never from labels.
 """
 
@@ -37,15 +37,15 @@ from coterie.views.steps import (
 SCALINGS = ("auto", "block", "half", "standard", "none")
 METRICS = ("auto", "euclidean", "cosine")
 
-# How much of a column's standard deviation is divided out.
+# Columns are divided by their standard deviation to this power.
 EXPONENT = {"none": 0.0, "block": 0.0, "half": 0.5, "standard": 1.0}
 
-# A preparation is fitted to at most this many numbers of a view.
+# A preparation is fitted to at most this many values of a view.
 FITTED_NUMBERS = 4_000_000
 
 # -- thresholds; each was chosen between variants on many data sets (docs/background/preparation.md) --
 
-SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is not zero,
+SPARSE_DENSITY = 0.10  # words and graphs: at most this share of the entries is nonzero,
 SPARSE_NEGATIVE = 0.02  # at most this share of those is negative,
 SPARSE_COLUMNS = 50  # and there are at least this many columns
 MOST_LINKED_ROWS = 20_000  # a square sparse table of at most this many rows may be a graph
@@ -59,33 +59,34 @@ LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this 
 # A column whose standard deviation is below this share of its largest value varies by rounding alone.
 RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float
 WHOLE_ROUNDING = 1e-15  # whole numbers are exact; sums of them are float64
-# Values that differ by less than this share are one value that was rounded in several ways.
+# Values whose relative difference is smaller are one value with different rounding errors.
 NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 
-# Sparse rows are not centred, except where their mean is this many times as long as their deviations: squares of such
-# rows in float32 would leave nothing of the distances between them. Up to this many columns blocks become arrays.
+# Sparse rows are centred only where their mean is more than FAR_FROM_ZERO times as long as their deviations: in
+# float32, distances between such rows would be lost in their squared lengths. Centring makes blocks dense, so it is
+# done for at most MOST_CENTRED_COLUMNS columns.
 FAR_FROM_ZERO = 100.0
 MOST_CENTRED_COLUMNS = 20_000
 
-# Columns with larger values, or with none above one over it, are rescaled before they are squared.
+# Columns whose largest value is above this, or below its inverse, are rescaled before they are squared.
 SQUARED_SAFELY = 1e100
-LEAST_RANGE = 1e-305  # of a column: one over less is infinite, or nearly so
+LEAST_RANGE = 1e-305  # of a column that can be scaled: the inverse of less is infinite, or nearly so
 
-# Larger numbers, and those smaller than one over it, are too near the ends of float32.
+# Larger numbers, and those below its inverse, are too near the limits of float32.
 FLOAT32_REACH = 1e30
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """The chain of one view."""
+    """The chain of steps of one view."""
 
     steps: tuple[Step, ...]
-    factor: float  # the scale of the view beside the others
+    factor: float  # of all columns: the scale of the view relative to the others
     dtype: np.dtype
     kind: str  # what the view was recognised as
 
     def __call__(self, data: Table) -> Table:
-        """Return prepared rows in the working precision; the input is left as it is."""
+        """Return prepared rows in the working precision; the input is not modified."""
         narrow = str(data.dtype).endswith("float32") or data.dtype.itemsize <= 2
         working = self.dtype if narrow and not self.wide else np.dtype(np.float64)
         steps = self.steps
@@ -113,7 +114,7 @@ class Preparation:
 
     @property
     def hides_infinity(self) -> bool:
-        """Whether values that are not finite would come out finite."""
+        """Whether the steps turn values that are not finite into finite ones."""
         return any(isinstance(step, Clip) for step in self.steps)
 
     @property
@@ -122,7 +123,7 @@ class Preparation:
         return any(isinstance(step, UnitRows) for step in self.steps)
 
     def describe(self) -> str:
-        """Return what is done to the view, in words."""
+        """Return the kind of the view and the names of its steps."""
         names = [type(step).__name__ for step in self.steps]
         return f"{self.kind}: {', '.join(names) or 'as it is'}"
 
@@ -137,7 +138,7 @@ def prepare(
     seed: int = 0,
     name: str = "X",
 ) -> Preparation:
-    """Fit the preparation of one view, whose name is for warnings, to a sample of its rows.
+    """Fit the preparation of one view to a sample of its rows; ``name`` is the view's, for warnings.
 
     Except with ``scaling="none"``, prepared rows have unit mean squared distance from their mean, so that every view
     has the same weight in the concatenation.
@@ -187,7 +188,7 @@ def within_float_range(
 
 
 def given_steps(rows: Table, exponent: float, *, cosine: bool, name: str = "X") -> list[Step]:
-    """Divide out a power of every column's standard deviation."""
+    """Return steps that centre columns and divide them by a power of their standard deviation."""
     moments = column_moments(rows)
     varies = moments.varies()
     scale = None
@@ -216,7 +217,7 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
 
 
 def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Refuse columns, from low to high, that cannot be scaled, as underflow leaves them; warn if others can."""
+    """Refuse a view whose columns' ranges, from low to high, are too small to scale; warn if only some are."""
     ranges = high / 2 - low / 2  # (d,)
     lost = (ranges > 0) & (ranges < LEAST_RANGE)  # (d,)
     if not lost.any():
@@ -231,12 +232,12 @@ def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
 
 
 def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.ndarray, high: np.ndarray) -> None:
-    """Warn of columns whose type holds too few digits to tell their rows apart, and that are left out for it."""
+    """Warn of columns that are left out because their type has too few digits to separate their rows."""
     kind = str(precision_of(rows))
     peak = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
         differs = high - low > NOISE.get(kind, 0.0) * peak
-        # A deviation is at least range / √2n: most tables need no look at theirs.
+        # A standard deviation is at least range / √2n, so that most tables need not compute theirs.
         if not (differs & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
             return
     left_out = [step.scale == 0 for step in steps if isinstance(step, Columns) and step.scale is not None]  # (d,) each
@@ -251,7 +252,7 @@ def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.
 
 
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
-    """Log counts, rare words weighted up, unit rows, then latent semantic analysis."""
+    """Return steps for counts of words: log counts, inverse document frequencies, unit rows, truncated SVD."""
     words = sparse.csr_array(rows.astype(np.float64))
     words.eliminate_zeros()
     n, d = words.shape
@@ -265,10 +266,10 @@ def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 
 
 def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
-    """Replace links by where short random walks end."""
+    """Return steps for a graph: replace links by where short random walks end, unit rows, truncated SVD."""
     links = sparse.csr_array(rows.astype(np.float64))
     n = links.shape[0]
-    links = links * (1 / np.median(links.data[links.data > 0]))  # beside which a self-loop weighs 1
+    links = links * (1 / np.median(links.data[links.data > 0]))  # a median link then has the weight of a self-loop, 1
     both = links.maximum(links.T).maximum(sparse.eye_array(n, format="csr"))
     transition = sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both
     steps: list[Step] = [Diffuse(sparse.csr_array(transition)), UnitRows()]
@@ -279,7 +280,10 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
 
 
 def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
-    """Reduce skew or heavy tails, standardise columns of different units, keep the directions of most variance."""
+    """Return steps for dense views.
+
+    They reduce skew or heavy tails, standardise columns of different units and keep the directions of most variance.
+    """
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
     values = apply_steps(steps, convert(rows, "float64"))
@@ -303,7 +307,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
 
 
 def most_directions(n_clusters: int) -> int:
-    """Return how many columns a dense view keeps at most."""
+    """Return the largest number of columns that a dense view is projected to."""
     return min(max(20, 2 * n_clusters), 200)
 
 
@@ -326,7 +330,7 @@ def tail_steps(values: np.ndarray, moments: ColumnMoments) -> list[Step]:
         steps.append(LogScale(log_unit(values[values > 0])))
     elif np.median(to_host(xp.mean(squares * squares, axis=0))) > HEAVY_TAILS:
         middle = kernels.column_quantiles(values, 0.5)  # (d,)
-        robust = kernels.column_quantiles(xp.abs(values - like(middle, values)), 0.9) / 1.645  # of a Gaussian: its std
+        robust = kernels.column_quantiles(xp.abs(values - like(middle, values)), 0.9) / 1.645  # for a Gaussian: its std
         width = CLIP * np.where(robust > 0, robust, moments.std)
         steps.append(Clip(middle - width, middle + width))
     return steps
@@ -338,16 +342,17 @@ def share_of(found: np.ndarray) -> float:
 
 
 def log_unit(sizes: np.ndarray) -> float:
-    """Return the unit of a log scale: the median, unless the largest value would overflow in it."""
+    """Return the unit of a log scale: the median, or more where the largest value would overflow in that unit."""
     if not len(sizes):
         return 1.0
     return max(float(kernels_of(sizes).column_quantiles(sizes[:, None], 0.5)[0]), float(sizes.max()) / FLOAT32_REACH)
 
 
 def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
-    """Return the columns' standard deviations over the rows in which they are active, 1 for constant columns.
+    """Return the columns' standard deviations over the root of their shares of nonzeros, 1 for constant columns.
 
-    A column that is zero almost everywhere, like the border of images, has a small deviation but no small unit.
+    A column that is zero almost everywhere, such as a pixel at the border of images, has a small standard deviation
+    but not a small unit.
     """
     xp = array_namespace(values)
     active = np.maximum(to_host(xp.sum(values != 0, axis=0)), 1) / len(values)  # (d,)
@@ -372,7 +377,7 @@ class ColumnMoments:
     std: np.ndarray  # (d,)
     peak: np.ndarray  # (d,)
 
-    rounding: float  # relative error of the values as they came
+    rounding: float  # relative rounding error of the raw values
 
     def varies(self) -> np.ndarray:
         """Which columns vary by more than rounding, and enough to be scaled."""
@@ -380,7 +385,7 @@ class ColumnMoments:
 
 
 def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
-    """Return the columns' moments, in float64; ``rounding`` is that of the values that ``data`` was made from."""
+    """Return the columns' moments, in float64; ``rounding`` is that of the raw values that ``data`` was made from."""
     if rounding is None:
         rounding = rounding_of(data)
     low, high = column_ends(data)  # (d,), (d,)
@@ -395,7 +400,7 @@ def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
 
 
 def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the largest value of every column, in float64: |-128| is no int8."""
+    """Return the least and the largest value of every column, in float64: |-128| does not fit into int8."""
     if sparse.issparse(data):
         ends = tuple(np.asarray(end.todense()).ravel() for end in (data.min(axis=0), data.max(axis=0)))
     else:
@@ -441,7 +446,7 @@ def kind_of(sample: Table, rows: Table) -> str:
 
 
 def links_rows(square: Table) -> bool:
-    """Whether the columns of a square table are its rows: linked rows are linked back, or share neighbours."""
+    """Whether a square table is an adjacency matrix: linked rows are linked back, or share neighbours."""
     links = sparse.csr_array(square != 0).astype(np.float64)
     links = links - links.multiply(sparse.eye_array(links.shape[0], format="csr"))
     n, n_links = links.shape[0], links.sum()
@@ -456,12 +461,12 @@ def links_rows(square: Table) -> bool:
 
 
 def principal_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
-    """Return the right singular vectors that hold most of the rows."""
+    """Return the rows' top right singular vectors."""
     return kernels_of(rows).principal_directions(rows, rank, seed)  # (d, r)
 
 
 def thinned(sample: Table) -> Table:
-    """Return evenly spaced rows, with at most FITTED_NUMBERS numbers."""
+    """Return evenly spaced rows, with at most FITTED_NUMBERS values."""
     per_row = sample.nnz / max(sample.shape[0], 1) if sparse.issparse(sample) else sample.shape[1]
     step = int(np.ceil(sample.shape[0] * per_row / FITTED_NUMBERS))
     return sample if step <= 1 else sample[::step]

@@ -1,4 +1,4 @@
-"""Whatever the user passes -> named, validated views."""
+"""Convert input data of all supported types to named, validated views."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from coterie.views.matching import IdentifiedRows, align_views, check_rows, is_f
 from coterie.views.steps import Table
 from coterie.views.views import View, ViewRows, Views, nan_rows
 
-# What nested lists may hold: numbers, or what NumPy reads as numbers or names in an error.
+# Types that nested lists may hold: numbers, and those that NumPy converts to numbers or names in an error.
 SCALARS = (Number, str, bytes, NoneType, date, time, timedelta)
 
 
 def as_views(X: Any, groups: Any = None, *, id_column: str | int | None = None, new: bool = False) -> Views:
-    """Return what the user passed as validated views.
+    """Return input data as validated views.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ def as_views(X: Any, groups: Any = None, *, id_column: str | int | None = None, 
 
 
 def view_rows(X: Any, *, views: Any = None, id_column: str | int | None = None) -> ViewRows:
-    """Return several views as one thing with rows, for scikit-learn's model selection.
+    """Return several views as one object that is indexed by row, for scikit-learn's model selection.
 
-    ``GridSearchCV``, ``cross_val_score`` and ``train_test_split`` take rows of one X, and a dict of views has none.
-    What is returned here has them; `fit`, `predict` and the other methods take it. Nothing is copied.
+    ``GridSearchCV``, ``cross_val_score`` and ``train_test_split`` index the rows of one X, which a dict of views does
+    not allow. The returned object does, and `fit`, `predict` and the other methods accept it. Nothing is copied.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def tables_of(X: Any, groups: Any, id_column: str | int | None) -> dict[str, Any
 
 
 def as_cells(X: Any, groups: Any = None) -> Any:
-    """Return AnnData and MuData as tables with the cells' names, also in a list or dict; all else as it is."""
+    """Return AnnData and MuData, also in a list or dict, as tables with cell names; other input is unchanged."""
     if is_anndata(X) or is_mudata(X):
         return cells_of(X, groups)
     if isinstance(X, Mapping) and not sparse.issparse(X) and any(map(is_anndata, X.values())):
@@ -145,8 +145,8 @@ def match_views(
 ) -> Views:
     """Return new rows as views like those of the fit, in the fit's order.
 
-    A dict may leave views out, and a list may hold None: the rows then lack those views. ``columns`` are the names of
-    each view's columns in the fit, where it had any: frames may hold others, whatever is in them.
+    A dict may leave views out, and a list may hold None: the rows then lack those views. ``columns`` are each view's
+    column names in the fit, None for a view without names; other columns of frames, of any type, are left out.
     """
     if isinstance(X, ViewRows):
         return by_names(X.views, names)
@@ -171,7 +171,7 @@ def match_views(
 
 
 def by_names(found: Views, names: Sequence[str]) -> Views:
-    """Return views in the order of the fit's; those that are not there are lacked by all rows."""
+    """Return views in the fit's order; views that are not given are absent from all rows."""
     by_name = {view.name: view for view in found}
     absent = np.broadcast_to(-1, found.n_rows)
     views = tuple(by_name.get(name) or View(name, np.zeros((0, 0)), None, absent) for name in names)
@@ -188,7 +188,7 @@ def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
                 "Pass the same names, or fit again."
             )
         known = {str(name): table for name, table in X.items() if table is not None}
-        return {name: known[name] for name in names if name in known}  # the fit's order decides that of the rows
+        return {name: known[name] for name in names if name in known}  # the order of views decides that of rows
     if not _is_list_of_tables(X):
         return None
     if len(X) != len(names):
@@ -200,7 +200,7 @@ def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def present_modalities(X: Any, groups: Any) -> Any:
-    """Return what to take of a MuData, as far as it has these modalities: new cells may lack some."""
+    """Return the selected modalities of a MuData that it has: new cells may lack some."""
     if not is_mudata(X) or groups is None:
         return groups
     if isinstance(groups, Mapping):
@@ -209,7 +209,7 @@ def present_modalities(X: Any, groups: Any) -> Any:
 
 
 def open_paths(X: Any, id_column: str | int | None = None, *, numeric_only: bool = False) -> Any:
-    """Return X with tables in the place of the paths of files, named as :func:`coterie.formats.open_views` does."""
+    """Return X with file paths replaced by tables, named as by :func:`coterie.formats.open_views`."""
     options: dict[str, Any] = {"id_column": id_column, "numeric_only": numeric_only}
     several = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
     if not _names_files(X) and not any(map(_names_files, several)):
@@ -227,7 +227,7 @@ def open_paths(X: Any, id_column: str | int | None = None, *, numeric_only: bool
 
 
 def one_file(path: Any, options: Mapping[str, Any]) -> Any:
-    """Return the table of a file, or of several that are one table; refuse a file that holds several."""
+    """Return the table of a file, or of several files that make up one table; refuse a file that holds several."""
     from coterie.formats import open_table, open_views
 
     found = list(open_views({"X": path} if isinstance(path, list | tuple) else path, **options).values())
@@ -311,11 +311,11 @@ def _as_view(name: str, table: Any, lone: bool, *, may_be_empty: bool) -> View:
 
 
 def _unmapped(name: str, table: Any) -> Any:
-    """Return a memory map as a table whose rows are read from it: the pages are freed again, which NumPy's stay."""
+    """Return a memory map as a table that frees pages after reading them, which NumPy's memory maps do not."""
     if not isinstance(table, np.memmap) or table.ndim != 2 or not table.flags.c_contiguous:
         return table
     if table.filename is None or table.mode == "c" or table.dtype.kind not in "biuf" or not table.size:
-        return table  # there is no file, or what was written to the map is not in it
+        return table  # no file, or changes to the map that are not in the file
     from coterie.formats.tables import mapped_table
 
     pages = table._mmap  # type: ignore[attr-defined]
@@ -336,7 +336,7 @@ def _as_table(label: str, table: Any) -> Table:
             check_real_numbers(label, tensor)
             return tensor
         if isinstance(table, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in table):
-            table = np.ma.array(table)  # of which np.asarray would forget what is masked
+            table = np.ma.array(table)  # np.asarray would lose the masks
         data = as_array(label, table)
     check_real_numbers(label, data)
     kind = data.dtype.kind
@@ -348,7 +348,7 @@ def _as_table(label: str, table: Any) -> Table:
         return np.ma.filled(table.astype(np.float64), np.nan)
     if kind in "biuf":
         return data
-    if kind in "US":  # digits too, as a frame's columns of text are refused
+    if kind in "US":  # also digits: columns of text are refused in frames too
         raise ValueError(
             f"{label} holds values that are not numbers ({data.dtype}). Encode text and categories as numbers first, "
             "convert numbers that were read as text (astype(float)), or leave those columns out."
@@ -365,10 +365,10 @@ def _as_table(label: str, table: Any) -> Table:
 
 
 def as_array(label: str, table: Any) -> np.ndarray:
-    """Return what NumPy makes of an array, a tensor or nested lists; refuse what it cannot read."""
+    """Return an array, a tensor or nested lists as a NumPy array; refuse what NumPy cannot convert."""
     try:
         return np.asarray(detached(table))
-    except (TypeError, ValueError, RuntimeError) as error:  # the last of tensors
+    except (TypeError, ValueError, RuntimeError) as error:  # tensors raise RuntimeError
         raise ValueError(
             f"{label} is no table that NumPy can read ({one_line(error)}). Give all rows the same number of columns, "
             "all values a plain type such as float32, and every view its own entry of a list or dict."
@@ -376,7 +376,7 @@ def as_array(label: str, table: Any) -> np.ndarray:
 
 
 def check_sparse(label: str, table: Any) -> None:
-    """Refuse a sparse matrix whose entries lie outside of it: compiled loops would follow them there."""
+    """Refuse a sparse matrix with indices out of range: compiled loops would access memory outside of its arrays."""
     if not hasattr(table, "check_format"):
         return
     try:
@@ -389,7 +389,7 @@ def check_sparse(label: str, table: Any) -> None:
 
 
 def check_is_table(label: str, table: Any) -> None:
-    """Refuse what is no array before NumPy iterates it, which may never end."""
+    """Refuse objects that are not tables before NumPy iterates over them, which may never end."""
     if is_sparse_tensor(table):
         raise ValueError(f"{label} is a sparse tensor. Pass a scipy.sparse.csr_array, or .to_dense() of it.")
     if any(hasattr(table, known) for known in ("__array__", "__array_interface__", "__dlpack__")):
@@ -414,7 +414,7 @@ def check_real_numbers(label: str, table: Any) -> None:
 
 
 def _as_dask_table(label: str, table: Any) -> DaskTable | None:
-    """Return a Dask collection as a table; None for all else."""
+    """Return a Dask collection as a table; None for other types."""
     if not is_dask(table):
         return None
     found = as_dask_table(table)
@@ -424,7 +424,7 @@ def _as_dask_table(label: str, table: Any) -> DaskTable | None:
 
 
 def _positions_of_present_rows(data: Table) -> np.ndarray | None:
-    """Return where each row is stored, -1 for rows that are NaN throughout; None if there are none."""
+    """Return each row's number, -1 for rows that are NaN throughout; None if no row is."""
     missing = () if sparse.issparse(data) else nan_rows(data)
     if not len(missing):
         return None

@@ -1,4 +1,4 @@
-"""The steps that raw rows of one view go through: each a function of one row and a few vectors."""
+"""The steps that prepare the raw rows of a view: each is a function of one row and a few vectors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy import sparse
 from coterie.arrays import array_namespace, convert, like, precision_of, squared_norms, to_host
 from coterie.kernels import kernels_of
 
-# A NumPy array or a SciPy CSR array; SciPy has no types to say so.
+# A NumPy array or a SciPy CSR array; SciPy has no static types for this.
 Table: TypeAlias = Any
 
 
 @dataclass(frozen=True)
 class Sparsify:
-    """A table of mostly zeros -> CSR."""
+    """Convert a table of mostly zeros to CSR."""
 
     def __call__(self, rows: Table) -> Table:
         return sparse.csr_array(to_host(rows))
@@ -26,7 +26,7 @@ class Sparsify:
 
 @dataclass(frozen=True)
 class Densify:
-    """CSR -> an array; for views that are not sparse enough for CSR to be faster."""
+    """Convert CSR to an array, for views that are not sparse enough for CSR to be faster."""
 
     def __call__(self, rows: Table) -> Table:
         return rows.toarray() if sparse.issparse(rows) else rows
@@ -34,7 +34,7 @@ class Densify:
 
 @dataclass(frozen=True)
 class CommonTotal:
-    """Every row is scaled to the same sum: the depth at which a sample was counted is no property of it."""
+    """Scale every row to the same sum: how many counts were taken of a sample is not a property of the sample."""
 
     total: float
 
@@ -61,7 +61,7 @@ class LogScale:
 
 @dataclass(frozen=True)
 class Clip:
-    """Values beyond the bounds become the bounds."""
+    """Clip every column to its bounds."""
 
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
@@ -72,9 +72,9 @@ class Clip:
 
 @dataclass(frozen=True)
 class Columns:
-    """(x - center) * scale, column by column; columns of scale 0 are ignored."""
+    """(x - center) * scale, column by column; columns of scale 0 become zero, so that distances ignore them."""
 
-    center: np.ndarray | None  # (d,); None for sparse rows: distances do not change by centring
+    center: np.ndarray | None  # (d,); None for sparse rows: centring does not change distances
     scale: np.ndarray | None  # (d,); None: all ones
 
     def __call__(self, rows: Table) -> Table:
@@ -87,9 +87,9 @@ class Columns:
         return self.level(rows, precision, precision)
 
     def level(self, rows: np.ndarray, working: np.dtype, out: np.dtype, factor: float = 1.0) -> np.ndarray:
-        """Return an array's rows, computed in one precision and written in another, times ``factor``.
+        """Return an array's scaled rows times ``factor``, computed in precision ``working`` and stored in ``out``.
 
-        Values of common types are converted in the same pass over them.
+        Values of common types are converted in the same pass.
         """
         center = np.zeros(rows.shape[1]) if self.center is None else self.center
         scale = np.ones(rows.shape[1]) if self.scale is None else self.scale
@@ -98,7 +98,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Every row is scaled to length one: distances between such rows are cosine distances."""
+    """Scale every row to length one: distances between such rows are cosine distances."""
 
     def __call__(self, rows: Table) -> Table:
         if sparse.issparse(rows):
@@ -122,7 +122,7 @@ def scale_rows(rows: Table, lengths: np.ndarray) -> Table:
 
 @dataclass(frozen=True)
 class Project:
-    """Fewer columns: the directions in which the sample varies most."""
+    """Project rows on the directions in which the sample varies most."""
 
     directions: np.ndarray  # (d, r), in the working precision
 
@@ -132,7 +132,10 @@ class Project:
 
 @dataclass(frozen=True)
 class Diffuse:
-    """A node's links -> where short random walks from it end: nodes with similar neighbourhoods get similar rows."""
+    """Replace a node's links by the end points of random walks of one to four steps, as roots of their summed shares.
+
+    Nodes with similar neighbourhoods get similar rows.
+    """
 
     transition: sparse.csr_array  # (n, n) of the graph of the fit
 
@@ -151,7 +154,7 @@ Step: TypeAlias = Sparsify | Densify | CommonTotal | LogScale | Clip | Columns |
 
 
 def apply_steps(steps: Sequence[Step], rows: Table) -> Table:
-    """Return the rows after some steps."""
+    """Return the rows after all steps, in order."""
     for step in steps:
         rows = step(rows)
     return rows

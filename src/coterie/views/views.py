@@ -32,18 +32,18 @@ class ViewBlock:
 
 @dataclass(frozen=True)
 class View:
-    """One view: a table whose rows may be missing, or in another order than those of the fit."""
+    """One view: a table, and where it stores each row; rows may lack the view."""
 
     name: str
     data: Table  # (stored rows, d)
     columns: tuple[str, ...] | None = None
     positions: np.ndarray | None = None  # (n,) stored row of every row, -1 where it has none; None: 0..n-1
-    may_lack: bool = False  # rows that are NaN throughout lack the view, which only reading them shows
-    chosen: np.ndarray | None = None  # (d,) columns of the table, in the view's order; None: all as they stand
+    may_lack: bool = False  # whether rows may lack the view by being NaN throughout, which only reading shows
+    chosen: np.ndarray | None = None  # (d,) columns of the table, in the view's order; None: all, in the table's
 
     @property
     def n_rows(self) -> int:
-        """Rows of the fit, with or without this view."""
+        """Number of rows, including those that lack this view."""
         return self.data.shape[0] if self.positions is None else len(self.positions)
 
     @property
@@ -165,13 +165,13 @@ class Views(Sequence[View]):
 
 @dataclass(frozen=True)
 class ViewRows:
-    """Views of the same rows as one thing with a length, from which rows can be taken: what `view_rows` returns."""
+    """Views of the same rows as one object with a length that can be indexed by row: what `view_rows` returns."""
 
     views: Views
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and the columns of all views."""
+        """Number of rows, and of the columns of all views together."""
         return self.views.n_rows, sum(view.n_columns for view in self.views)
 
     def __len__(self) -> int:
@@ -193,7 +193,7 @@ def absent_views(names: Sequence[str], n_rows: int = 1) -> Views:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Some raw rows of every view, read."""
+    """Some raw rows of every view, in memory."""
 
     first_row: int
     views: list[ViewBlock]
@@ -201,7 +201,7 @@ class RawRows:
 
 @dataclass(frozen=True)
 class RowRange:
-    """Raw rows that are read when they are needed."""
+    """Some raw rows of every view, read on demand."""
 
     source: Views
     first_row: int
@@ -214,7 +214,7 @@ class RowRange:
 
 
 def withoutnan_rows(block: ViewBlock) -> ViewBlock:
-    """Return a block of host memory in which rows that are NaN throughout lack the view."""
+    """Return a block of host memory with the rows that are NaN throughout marked as lacking the view."""
     missing = nan_rows(block.data)
     if not len(missing):
         return block
@@ -226,7 +226,7 @@ def withoutnan_rows(block: ViewBlock) -> ViewBlock:
 def nan_rows(data: Table) -> np.ndarray:
     """Return the numbers of the rows that are NaN throughout.
 
-    Only rows that begin with NaN can be such rows, so a clean table costs a look at one column.
+    Only rows that begin with NaN can be such rows, so a table without NaN costs a pass over one column.
     """
     if not is_float(data):
         return np.empty(0, dtype=np.int64)
