@@ -132,3 +132,12 @@ def test_a_graph_among_fewer_landmarks_than_vectors_is_filled_with_zeros(rng):
     assert not found.basis[3:].any()
     assert not found.basis[:, 3:].any()
     assert not found.singular_values[3:].any()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_graph_that_no_row_has_a_neighbour_in_has_a_basis_of_zeros(precision):
+    """It has no nonzeros: a compiled loop took them for a matrix that is stored whole, and read beyond its end."""
+    p = 300
+    found = graph_spectrum(np.zeros(p * (p + 1) // 2), 4, drop_first=True, precision=precision)
+    np.testing.assert_array_equal(found.basis, np.zeros((p, 4)))
+    np.testing.assert_array_equal(found.singular_values, np.zeros(5))

@@ -199,7 +199,7 @@ def fill_occupied(values, columns, starts, constant, whole):
 @compiled()
 def multiply(lower, vector, image):
     """Write the product of a symmetric matrix, a :class:`coterie.kernels.cpu.Lower`, with a vector to ``image``."""
-    if len(lower.columns):
+    if len(lower.starts):  # not the nonzeros: a graph may have none
         multiply_occupied(lower.values, lower.columns, lower.starts, vector, image)
         subtract_constants(lower.constant, lower.pieces, lower.shares, vector, image)
     else:
