@@ -2,5 +2,5 @@
 
 from benchmarks.commands import app
 
-if __name__ == "__main__":  # not in the processes that it starts
+if __name__ == "__main__":  # not in child processes, which import this module
     app(prog_name="python -m benchmarks")

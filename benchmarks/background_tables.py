@@ -1,4 +1,4 @@
-"""Why the defaults are what they are, and what checks cost: results -> tables of the background pages."""
+"""Results -> tables of the background pages: the reasons for the defaults, and the cost of checks and reports."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from benchmarks.records import last_of
 from benchmarks.tables import Table
 
 Lines = Sequence[Mapping[str, Any]]
-BASES = ("diffusion", "commute")  # that a fit chooses between
-LEAD = 0.005  # by which "commute" must lead
+BASES = ("diffusion", "commute")  # the candidates that the rules choose between
+LEAD = 0.005  # "commute" is chosen if its figure is larger by more than this
 
 
 def trial_tables(lines: Lines) -> dict[str, Table]:
-    """Return the tables of trials, as they were written down when rules and thresholds were chosen."""
+    """Return the tables of trials, as recorded when rules and thresholds were chosen."""
     return {
         line["table"]: Table(line["about"], tuple(line["header"]), tuple(map(tuple, line["rows"]))) for line in lines
     }
 
 
 def candidates_table(lines: Lines) -> Table:
-    """Return the mean ARI of ways to choose a basis, over sets with clusters of unequal and of nearly equal size."""
+    """Return the mean ARI of rules for choosing a basis, over sets with clusters of unequal and nearly equal sizes."""
     rules: dict[str, Callable[[Mapping[str, Any]], float]] = {
         'always "diffusion"': always("diffusion"),
         'always "commute"': always("commute"),
@@ -44,12 +44,12 @@ def candidates_table(lines: Lines) -> Table:
 
 
 def always(basis: str) -> Callable[[Mapping[str, Any]], float]:
-    """Return the rule that takes one basis everywhere."""
+    """Return the rule that always takes one basis."""
     return lambda line: line["ari"][basis]
 
 
 def best_by(figure: str, lead: float = 0.0) -> Callable[[Mapping[str, Any]], float]:
-    """Return the rule that takes the basis with the higher figure; the second one must lead by so much."""
+    """Return the rule that takes the basis with the higher figure; the second must exceed the first by ``lead``."""
 
     def rule(line: Mapping[str, Any]) -> float:
         first, second = (line[figure][basis] for basis in BASES)
@@ -76,7 +76,7 @@ def mean_over_sets(lines: Lines, rule: Callable[[Mapping[str, Any]], float], une
 
 
 def checks_table(lines: Lines) -> Table:
-    """Return what looking for numbers that are not finite costs, as shares of a fit's processor time."""
+    """Return the cost of checks for non-finite numbers, as shares of a fit's processor time."""
     rows = tuple(
         (f"{line['rows']:,}", line["fit"], f"{line['share']['stages']:.2%}", f"{line['share']['input']:.2%}")
         for line in lines
@@ -85,7 +85,7 @@ def checks_table(lines: Lines) -> Table:
 
 
 def opened_table(lines: Lines) -> Table:
-    """Return what a report costs from frames and from files, and in a browser; of a number of rows the last counts."""
+    """Return the cost of a report from frames, from files and in a browser, by the last record of each size."""
     rows = []
     for line in last_of(lines, "rows"):
         frames, files = (line["seconds"][way] for way in ("frames", "files"))

@@ -1,4 +1,4 @@
-"""Which basis, how many rounds, which landmarks: results -> tables of the pages on the method and its graphs."""
+"""Results -> tables of the pages on the method and its graphs: bases, numbers of rounds, and landmarks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from coterie.settings import CHECKED_ROUNDS
 Line = Mapping[str, Any]
 Rule = Callable[[Line], float]
 
-# The sets of the comparison that are neither thinned, nor noise, nor shapes.
+# The sets of the comparison that are neither thinned to unequal sizes, nor noise, nor synthetic shapes.
 EQUAL = (
     *("bbcsport", "scene15", "wine", "iris", "cancer", "usps", "citeseer", "reuters_600", "nus6", "mnist4"),
     *("hw2sources", "mnist20", "digits", "reuters_1200", "uci", "100leaves", "reuters_600_lsa", "reuters_1200_lsa"),
 )
 KINDS = ("equal", "unequal", "shapes", "noise")
 
-# The rule of an earlier version: rows took part in predicting themselves, and views were averaged.
+# The rule of an earlier version: a row's own label was used in predicting it, and views were averaged.
 EARLIER_LEAD = 0.005
 EARLIER_SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class Measured(Candidate):
-    """A candidate of which figures alone were kept."""
+    """A candidate restored from recorded figures, without its embedding."""
 
     ari: float = 0.0
     known_entropy: float = 0.0
@@ -41,7 +41,7 @@ class Measured(Candidate):
 
 
 def kind_of(data: str) -> str:
-    """Return which column of the comparison a set is in."""
+    """Return the column of the comparison to which a set belongs."""
     if data in EQUAL:
         return "equal"
     if data.startswith(("zipf_", "citeseq")):
@@ -50,7 +50,7 @@ def kind_of(data: str) -> str:
 
 
 def bases_table(lines: Sequence[Line]) -> Table:
-    """Return the mean ARI of ways to choose a basis and its rounds, by kind of data."""
+    """Return the mean ARI of rules for choosing a basis and its number of rounds, by kind of data."""
     rules: dict[str, Rule] = {
         'always "diffusion", two rounds': after("diffusion", 2),
         'always "commute", five': after("commute", 5),
@@ -76,32 +76,32 @@ def bases_table(lines: Sequence[Line]) -> Table:
 
 
 def bases_of(line: Line) -> list[str]:
-    """Return the bases that are weighed: only the first where all is text, for which "islands" was not tried."""
+    """Return the candidate bases; only "diffusion" for data that are all text, where "islands" was not measured."""
     return list(CHECKED_ROUNDS) if "islands" in line else ["diffusion"]
 
 
 def after(basis: str, rounds: int) -> Rule:
-    """Return the rule that takes one basis after so many rounds everywhere."""
+    """Return the rule that always takes one basis after a number of rounds."""
     return lambda line: figures(line, basis if basis in line else "diffusion", rounds)["ari"]
 
 
 def figures(line: Line, basis: str, rounds: int) -> Mapping[str, Any]:
-    """Return what was measured after so many rounds, or after the last one if nothing changed any more."""
+    """Return the figures after ``rounds`` rounds, or after the last one if the fit converged earlier."""
     return line[basis][str(max(int(number) for number in line[basis] if int(number) <= rounds))]
 
 
 def first_two(line: Line) -> float:
-    """Return the ARI of "diffusion" after two rounds or of "commute" after five, as today's rule chooses."""
+    """Return the ARI of "diffusion" after two rounds or "commute" after five, chosen by the current rule."""
     return chosen([measured(line, "diffusion", 2), measured(line, "commute", 5)])
 
 
 def todays_rule(line: Line) -> float:
-    """Return the ARI of what the package chooses by these figures."""
+    """Return the ARI of the basis that the package's current rule chooses by these figures."""
     return chosen([after_its_rounds(line, basis) for basis in bases_of(line)])
 
 
 def earlier_rule(line: Line) -> float:
-    """Return the ARI by the rule of an earlier version."""
+    """Return the ARI of the basis that an earlier version's rule chooses."""
     best = after_its_rounds(line, "diffusion", "own_labels_too")
     for basis in bases_of(line)[1:]:
         other = after_its_rounds(line, basis, "own_labels_too")
@@ -111,7 +111,7 @@ def earlier_rule(line: Line) -> float:
 
 
 def after_its_rounds(line: Line, basis: str, figure: str = "agreements") -> Measured:
-    """Return a basis after as many rounds as the package would run, and where the views agree most."""
+    """Return the candidate with the highest agreement among the numbers of rounds that the package would try."""
     found: list[Measured] = []
     for rounds in CHECKED_ROUNDS[basis]:
         found.append(measured(line, basis, rounds, figure))
@@ -121,7 +121,7 @@ def after_its_rounds(line: Line, basis: str, figure: str = "agreements") -> Meas
 
 
 def best_by_labels(line: Line) -> float:
-    """Return the highest ARI, which only labels can tell."""
+    """Return the highest ARI of all candidates, which cannot be chosen without known labels."""
     return max(found["ari"] for basis in CHECKED_ROUNDS if basis in line for found in line[basis].values())
 
 
@@ -141,7 +141,7 @@ def measured(line: Line, basis: str, rounds: int, figure: str = "agreements") ->
 
 
 def chosen(candidates: Sequence[Measured]) -> float:
-    """Return the ARI of the candidate that the package takes."""
+    """Return the ARI of the candidate that the package chooses."""
     best = choose(candidates)
     assert isinstance(best, Measured)
     return best.ari
@@ -156,7 +156,7 @@ def mean_over_sets(lines: Sequence[Line], figure: Rule) -> float:
 
 
 def means_table(lines: Sequence[Line], shown: int = 4) -> Table:
-    """Return the mean ARI with medoids and with means as landmarks, and the sets that change most."""
+    """Return the ARI with medoids and with means as landmarks: the mean over sets, and the sets that change most."""
     bases = ("diffusion", "commute")
 
     def pair(figure: Callable[[str], float]) -> tuple[str, ...]:
@@ -181,11 +181,11 @@ def means_table(lines: Sequence[Line], shown: int = 4) -> Table:
 
 
 def five(name: str) -> Rule:
-    """Return the ARI of a column after five rounds."""
+    """Return the rule that takes the figures recorded under a name, after five rounds."""
     return lambda line: line[name]["5"]["ari"]
 
 
-# What the sets of the comparison of landmarks are.
+# Titles of the sets in the comparison of landmarks.
 SETS = {
     "mnist20": "MNIST, 20,000 rows",
     "mnist4": "MNIST, 4 classes",
@@ -205,7 +205,7 @@ SETS = {
 
 
 def few_landmarks_table(lines: Sequence[Line]) -> Table:
-    """Return the mean ARI with 1,000 landmarks and with a third of the rows, where that is fewer."""
+    """Return the mean ARI with up to 1,000 landmarks and with a third of the rows, for sets where that is fewer."""
     few = [line for line in lines if "landmarks_third" in line]
     rows = []
     for basis, rounds in (("diffusion", "2"), ("commute", "5")):
@@ -223,7 +223,7 @@ def few_landmarks_table(lines: Sequence[Line]) -> Table:
 
 
 def shapes_sentence(lines: Sequence[Line]) -> str:
-    """Return what was found on shapes with a seed that nothing was chosen by."""
+    """Return a sentence on the results on held-out shapes, whose seed was not used for any choice."""
     mean = {
         name: np.mean([line[name] for line in lines])
         for name in ("Coterie", "k-means, best of two scalings", "as published")
@@ -238,7 +238,7 @@ def shapes_sentence(lines: Sequence[Line]) -> str:
 
 
 def many_clusters_table(lines: Sequence[Line]) -> Table:
-    """Return NMI, ARI and seconds of one core before and after the changes for many clusters, means over seeds."""
+    """Return mean NMI, ARI and core seconds before and after the changes for many clusters."""
     rows = []
     for data in dict.fromkeys(line["data"] for line in lines):
         own = [line for line in lines if line["data"] == data]

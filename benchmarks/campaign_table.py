@@ -1,4 +1,4 @@
-"""What came of campaigns (``benchmarks/scripts``) -> tables: damage, odd fits, long runs, many callers, old code."""
+"""Results of campaigns (``benchmarks/scripts``) -> tables: damage, odd fits, long runs, many callers, old code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JOBS = {"kills": "fits on disk, killed at a random moment", "checkpoints": "unfi
 
 
 def campaign_table(files: Lines, fits: Lines, jobs: Lines) -> Table:
-    """Return a line for every campaign, each as it was run on the last code that it was run on."""
+    """Return a line for every campaign, from the results of the last version of the code that it ran on."""
     rows = []
     last = {kind: of_last_code(lines) for kind, lines in grouped(files, "target").items()}
     models = last.pop("model", ())
@@ -54,7 +54,7 @@ def row(words: str, lines: Lines) -> tuple[str, ...]:
 
 
 def long_run_table(lines: Lines) -> Table:
-    """Return the last long run: what it did, how memory grew, and what was left."""
+    """Return the last long run: its length, the growth of memory, and the resources that leaked."""
     last = lines[-1]
     growth, left = last["growth_mb_an_hour"], last.get("left", {})
     header = ("minutes", "fits", "resident memory, MB an hour", "memory in use, MB an hour", "left behind")
@@ -70,7 +70,7 @@ def long_run_table(lines: Lines) -> Table:
 
 
 def sharing_table(lines: Lines) -> Table:
-    """Return what many callers of one model take, each kind as it was measured last."""
+    """Return the time of many callers of one model beside that of one, the last measurement of each kind."""
     last = {line["target"]: line for line in lines}
     rows = [
         (
@@ -87,7 +87,7 @@ def sharing_table(lines: Lines) -> Table:
 
 
 def same_labels_table(lines: Lines) -> Table:
-    """Return in how many fits of every data set labels and embedding are those of an earlier version, to the bit."""
+    """Return for every data set how many fits have labels and embeddings bitwise equal to an earlier version's."""
     rows = []
     for name, own in grouped(of_last_code(lines), "data").items():
         places = ", ".join(sorted({line["place"] for line in own}))
@@ -98,7 +98,7 @@ def same_labels_table(lines: Lines) -> Table:
 
 
 def grouped(lines: Lines, key: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Return lines by what they say under a key."""
+    """Return lines grouped by their value of a key."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines:
         found.setdefault(line[key], []).append(line)

@@ -1,8 +1,8 @@
-"""What campaigns (``benchmarks/scripts``) share: numbered cases in processes that are watched, and results in batches.
+"""The common part of campaigns (``benchmarks/scripts``): numbered cases in supervised processes, results in batches.
 
-Case number i of a target and a seed is always the same one. Processes of one thread take the next case each; one that
-dies, or takes too long over a case, is a finding, and another takes its place. What came of cases is written in
-batches, each one line; cases that have a result of this code are left out: a campaign that was stopped goes on.
+Case number i of a target and a seed is always the same one. Each worker process has one thread and takes the next case;
+one that dies, or exceeds the time limit of a case, is a finding and is replaced. Outcomes are written in batches, one
+line each. Cases that have a result of the current code are skipped, so that a stopped campaign continues.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from coterie import __version__
 RESULTS = Path(__file__).parent / "results"
 BAD = ("crash", "hang", "error", "memory", "other labels")
 GRACE = 30  # seconds for the last cases of a campaign that is to stop
-START_SECONDS = 600  # within which a process is ready
-LOOK_SECONDS = 5  # how often a process that waits looks whether there is anybody to wait for
-forked = get_context("fork")  # what this process has imported, the others need not
+START_SECONDS = 600  # time limit for the start of a process
+LOOK_SECONDS = 5  # interval at which a waiting process checks that its parent is alive
+forked = get_context("fork")  # forks inherit what this process has imported
 
 Task = tuple[str, int]  # a target and a number
 
 
 @dataclass(frozen=True)
 class Case:
-    """What came of a case."""
+    """The outcome of a case."""
 
-    found: str  # one of BAD, or how the campaign calls what may be
-    done: str = ""  # to the file, say
+    found: str  # one of BAD, or the campaign's name of a permitted outcome
+    done: str = ""  # the kind of damage to a file, for example
     details: str = ""
     seconds: float = 0.0
     growth: int = 0  # bytes of memory
@@ -48,7 +48,7 @@ Look = Callable[[str, int], Case]
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a process may take over a case, in seconds, and how long a campaign may begin cases."""
+    """Time limits in seconds: of a case (wall-clock and processor time), and after which no case is begun."""
 
     case: float = 600
     cpu: float = float("inf")
@@ -57,20 +57,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Batch:
-    """Numbers of a target whose results are one line, and what came of those that are done."""
+    """The numbers of a target's cases that share a line of results, and the outcomes so far."""
 
     target: str
     numbers: range
     cases: dict[int, Case] = field(default_factory=dict)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield what came of every run of numbers without a gap."""
+        """Yield a line of results for every run of consecutive numbers that are done."""
         for numbers in runs(sorted(self.cases)):
             yield {"target": self.target, **summed({number: self.cases[number] for number in numbers})}
 
 
 def code() -> dict[str, str]:
-    """Return what tells one version of the code from another."""
+    """Return the version and the source hash of the code."""
     return {"version": __version__, "source": source_hash()}
 
 
@@ -78,18 +78,18 @@ def code() -> dict[str, str]:
 
 
 def batches_left(path: Path, first: int, cases: int, batch: int, **same: Any) -> Iterator[range]:
-    """Yield runs of numbers that have no result of this code yet, none longer than a batch.
+    """Yield ranges of numbers without a result of the current code, each at most a batch long.
 
     Parameters
     ----------
     path : Path
         The results, each with its ``first`` number and the number of its ``cases``.
     first, cases : int
-        Which numbers are wanted.
+        The first of the wanted numbers, and how many they are.
     batch : int
-        The most numbers of a run.
+        The largest length of a range.
     **same
-        What a line must say to be one of this campaign's.
+        Entries that identify the lines of this campaign.
     """
     done: set[int] = set()
     for line in read_lines(path):
@@ -101,7 +101,7 @@ def batches_left(path: Path, first: int, cases: int, batch: int, **same: Any) ->
 
 
 def runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Yield what ascending numbers consist of.
+    """Yield the ranges of consecutive numbers that ascending numbers consist of.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def runs(numbers: Sequence[int]) -> Iterator[range]:
 
 
 def summed(cases: Mapping[int, Case]) -> dict[str, Any]:
-    """Return what came of cases: counts, every finding with its number, and the slowest."""
+    """Return a summary of cases: counts of outcomes, every finding with its number, and the slowest case."""
     slowest = max(cases, key=lambda number: cases[number].seconds)
     bad = {number: case for number, case in cases.items() if case.found in BAD}
     return {
@@ -133,7 +133,7 @@ def summed(cases: Mapping[int, Case]) -> dict[str, Any]:
 
 
 def write_line(path: Path, line: dict[str, Any]) -> None:
-    """Add a batch's result, with the code and the machine that it comes from."""
+    """Append a batch's results, with the code and the machine."""
     append_record(path, {**line, "code": code(), "machine": machine()})
 
 
@@ -141,8 +141,8 @@ def write_line(path: Path, line: dict[str, Any]) -> None:
 
 
 def work(begin: Callable[[], Look], pipe: connection.Connection, core: int) -> None:
-    """Look at the cases that are asked for, until there are no more; runs in a process of its own."""
-    os.sched_setaffinity(0, {core})  # whoever asks how many threads there may be is told: one
+    """Run the cases that the parent sends, until it sends None or ends; the main function of a worker process."""
+    os.sched_setaffinity(0, {core})  # libraries that ask for the number of cores get one
     parent = os.getppid()
     look = begin()
     pipe.send(None)
@@ -157,11 +157,11 @@ def work(begin: Callable[[], Look], pipe: connection.Connection, core: int) -> N
 
 
 class Worker:
-    """A process that looks at cases, and what is known of it from outside."""
+    """A worker process, and its state as its parent knows it."""
 
     def __init__(self, begin: Callable[[], Look], core: int) -> None:
         self.core = core
-        self.task: Task | None = None  # what it is at
+        self.task: Task | None = None  # the case that is running
         self.pipe, theirs = forked.Pipe()
         self.process = forked.Process(target=work, args=(begin, theirs, core))
         self.process.start()
@@ -175,30 +175,30 @@ class Worker:
     def _cpu_seconds(self) -> float:
         try:
             entries = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it is no more
+        except OSError:  # the process has ended
             return 0.0
         return (int(entries[11]) + int(entries[12])) / os.sysconf("SC_CLK_TCK")
 
     def take(self, task: Task | None) -> None:
-        """Ask for a case; None lets the process end."""
+        """Send a case to run, or None to end the process."""
         self.task = task
         self._mark()
         self.pipe.send(task)
 
     def receive(self) -> Case | None:
-        """Return a case that is done, or None where the process is ready for its first."""
+        """Return the outcome of a case; None if the process reports that it is ready for its first."""
         found: Case | None = self.pipe.recv()
         self.is_ready = True
         return found
 
     def hangs(self, limits: Limits) -> bool:
-        """Whether it takes too long over what it is at."""
+        """Whether the process exceeds the time limit of its start or its case."""
         if not self.is_ready:
             return time.monotonic() - self.since > START_SECONDS
         return time.monotonic() - self.since > limits.case or self._cpu_seconds() - self.cpu > limits.cpu
 
     def end(self) -> int | None:
-        """End the process, whatever it does, and return its exit code."""
+        """End the process, by force if it is busy, and return its exit code; None if it was ended before."""
         if self.pipe.closed:
             return None
         self.pipe.close()
@@ -211,7 +211,7 @@ class Worker:
 def run_tasks(
     tasks: Iterable[Task], begin: Callable[[], Look], jobs: int, limits: Limits
 ) -> Iterator[tuple[Task, Case]]:
-    """Yield what came of tasks, in the order in which they end; all that were begun within the time are done."""
+    """Yield tasks and their outcomes as they finish; after the campaign's limit, running tasks have GRACE to finish."""
     left, stop = iter(tasks), time.monotonic() + limits.campaign
     cores = list(islice(cycle(sorted(os.sched_getaffinity(0))), jobs))
     workers = [Worker(begin, cores.pop())]
@@ -227,7 +227,7 @@ def run_tasks(
                 if worker.pipe.closed:
                     workers[number] = Worker(begin, worker.core)
                     continue
-                while cores:  # the first one is ready: what it has compiled, the others find
+                while cores:  # the first worker is ready: the others find its compiled kernels in the cache
                     workers.append(Worker(begin, cores.pop()))
                 task = next(left, None) if time.monotonic() < stop else None
                 worker.take(task)
@@ -239,7 +239,7 @@ def run_tasks(
 
 
 def look_after(worker: Worker, has_spoken: bool) -> Case | None:
-    """Return what came of a process's case, None of a start; one that died, or hangs, is ended."""
+    """Return the outcome of a worker's case, or None for its start; a worker that died or hangs is ended."""
     try:
         if has_spoken:
             return worker.receive()
@@ -277,7 +277,7 @@ def run_campaign(
     limits: Limits,
     **same: Any,
 ) -> int:
-    """Look at all cases that have no result yet, write what came of them, and return the number of findings."""
+    """Run all cases without a result, write their outcomes, and return the number of findings."""
     path, started = args.results / file, time.monotonic()
     same = {"seed": args.seed, **same}
     batches = [
@@ -286,7 +286,7 @@ def run_campaign(
         for numbers in batches_left(path, args.first, args.cases, args.batch, target=target, **same)
     ]
     owner = {(batch.target, number): batch for batch in batches for number in batch.numbers}
-    tasks = sorted(owner, key=lambda task: task[1])  # all targets come equally far
+    tasks = sorted(owner, key=lambda task: task[1])  # by number, so that all targets progress equally
     n_bad = 0
 
     def write(batch: Batch) -> None:

@@ -15,7 +15,7 @@ KNOWN = ("types", "finer types")
 
 
 def cells_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a line a method, means over seeds."""
+    """Return a line per method, with means over seeds."""
     methods: dict[str, list[Mapping[str, Any]]] = {}
     for record in last_of(records, "method", "seed"):
         methods.setdefault(record["method"], []).append(record)

@@ -1,4 +1,4 @@
-"""How well, and at what cost, n_clusters="auto" finds the number of clusters."""
+"""Benchmark of n_clusters="auto": how often it finds the number of clusters, and at what cost."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ROWS = 1200
 
 @dataclass(frozen=True)
 class Question:
-    """A data set whose clusters are to be counted."""
+    """A data set whose number of clusters is to be found."""
 
     data: str
     load: Callable[[Any], MultiViewData]  # from the data folder
 
 
 def questions(names: Sequence[str] = ()) -> list[Question]:
-    """Return what is asked: synthetic sets with 2 to 30 clusters far apart, real ones, and those of unequal clusters.
+    """Return the data sets: synthetic ones with 2 to 30 separated clusters, real ones, and ones of unequal clusters.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def questions(names: Sequence[str] = ()) -> list[Question]:
 
 
 def synthetic(k: int, settings: dict[str, Any], home: Any = None) -> MultiViewData:
-    """Return clusters that are well apart; they need no data folder."""
+    """Return well separated synthetic clusters; ``home`` is not used."""
     return make_views(ROWS, k, random_state=k, **{"separation": 7.0, **settings})
 
 
@@ -79,7 +79,7 @@ def kind_of(data: str) -> str:
 
 
 def title_of(kind: str) -> str:
-    """Return what stands in front of a row of the table."""
+    """Return the title of a row of the table."""
     if kind in KINDS:
         return KINDS[kind][0]
     return DATA[kind if kind in DATA else f"{kind}_0"].title
@@ -88,7 +88,7 @@ def title_of(kind: str) -> str:
 def choose_all(
     results: str | os.PathLike[str], seeds: Iterable[int], *, names: Sequence[str] = (), data_home: Any = None
 ) -> int:
-    """Ask every question with every seed that the results do not hold yet; return how many were asked."""
+    """Measure every data set with every seed that is not in the results; return the number of measurements."""
     results = Path(results)
     known = {(record["data"], record["seed"]) for record in read_records(results)}
     asked = 0
@@ -107,7 +107,7 @@ def choose_all(
 
 
 def choose(name: str, data: MultiViewData, seed: int) -> Record:
-    """Let a fit choose the number of clusters, and return what it chose and what that cost."""
+    """Return the record of a fit with n_clusters="auto": the number it chose, and the time that the choice took."""
     from coterie import GuidedCoTraining
 
     warm_up("GuidedCoTraining")
@@ -115,7 +115,7 @@ def choose(name: str, data: MultiViewData, seed: int) -> Record:
     assert data.target is not None
     model = GuidedCoTraining("auto", random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "not clear" is in the record
+        warnings.simplefilter("ignore")  # whether the evidence is clear is in the record
         model.fit(data.views)
     found, timings = model.k_suggestion_, model.timings_
     return {
@@ -136,7 +136,7 @@ def choose(name: str, data: MultiViewData, seed: int) -> Record:
 
 
 def choosing_table(records: Sequence[Record]) -> Table:
-    """Return kinds of data by how often the number was found, and the cost in fits."""
+    """Return for every kind of data how often the number was found, and its cost in units of a fit."""
     rows, records = [], last_of(records, "data", "seed")
     for kind in dict.fromkeys(kind_of(record["data"]) for record in records):
         own = [record for record in records if kind_of(record["data"]) == kind]

@@ -1,4 +1,4 @@
-"""All results -> all tables of README and docs, by name."""
+"""All results -> a dict of all tables in README and docs, by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from benchmarks.which_method import all_peers_sentence, method_tables
 SUITE_TABLES = ("paper", "leaderboard", "robustness", "unequal")
 CAMPAIGNS = ("fuzz", "campaign_fits", "damage")
 
-# A table's name, the file that it is made from, and what makes it.
+# A table's name, the file of its results, and the function that makes it.
 FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("candidates", "candidates", candidates_table),
     ("bases", "views_choose", bases_table),
@@ -57,7 +57,7 @@ FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
 
 
 def all_tables(results: Path) -> dict[str, Table | str]:
-    """Return every table and sentence that the results allow."""
+    """Return every table and sentence for which there are results."""
     found: dict[str, Table | str] = {**suite_tables(results), **trial_tables(read_lines(results / "trials.jsonl"))}
     for name, file, make in FROM_LINES:
         if lines := read_lines(results / f"{file}.jsonl"):
@@ -74,7 +74,7 @@ def all_tables(results: Path) -> dict[str, Table | str]:
 
 
 def suite_tables(results: Path) -> dict[str, Table | str]:
-    """Return the tables of the suites, of speed, and those that sum several of them up."""
+    """Return the tables of the suites, of speed, and of summaries over several of them."""
     records = {suite: read_records(results / f"{suite}.jsonl") for suite in SUITE_TABLES}
     timed = read_records(results / "speed.jsonl")
     found: dict[str, Table | str] = {**tables_of(records), **speed_tables(timed)}

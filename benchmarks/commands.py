@@ -1,4 +1,4 @@
-"""The commands of ``python -m benchmarks``: measure methods on data sets, and make tables of what was measured."""
+"""The commands of ``python -m benchmarks``: measure methods on data sets, and make tables of the results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LIMIT = 300.0  # seconds
 
 
 def add_suite(name: str, seeds: int, words: str, rehearsed_rows: int = QUICK_ROWS) -> None:
-    """Add the command that runs a suite, or a rehearsal of it, and shows its tables; ``words`` are its help."""
+    """Add the command that runs a suite, or a small version of it, and shows its tables; ``words`` is its help."""
     default_seeds = seeds
 
     def command(
@@ -127,7 +127,7 @@ add_suite(
 
     * `python -m benchmarks landmarks --only-data uci --seeds 1` takes about a minute.
     """,
-    rehearsed_rows=1000,  # a landmark is a row, so there must be as many rows as the most landmarks
+    rehearsed_rows=1000,  # landmarks are rows, so that 1,000 landmarks need at least 1,000 rows
 )
 
 
@@ -145,10 +145,10 @@ def missing(
     limit: Limit = LIMIT,
     stop_after: StopAfter = None,
 ) -> None:
-    """Measure what is missing in several suites, in one pool: what is expected to end soon first, seed by seed.
+    """Measure the missing runs of several suites in one pool, seed by seed, the shortest expected runs first.
 
-    Each process has its share of the cores. Features are made and kernels compiled once, before the pool starts.
-    What two suites ask for is measured once.
+    Each process has its share of the cores. Features are made and kernels compiled once, before the pool starts. A run
+    that belongs to two suites is measured once.
 
     Examples:
 
@@ -207,7 +207,7 @@ def choosing_k(
     only_data: OnlyData = None,
     results: Results = RESULTS,
 ) -> None:
-    """Let fits choose the number of clusters, and show how often they are right and what it costs.
+    """Let fits choose the number of clusters, and show how often it is right and the time it takes.
 
     Examples:
 
@@ -228,7 +228,7 @@ def steadiness(
     only_data: OnlyData = None,
     results: Results = RESULTS,
 ) -> None:
-    """Compare fits with different seeds, and what each of them says about its own stability.
+    """Compare the agreement of fits with different seeds with the ``stability_`` that each of them estimates.
 
     Examples:
 
@@ -255,7 +255,7 @@ def speed(
     ] = False,
     quick: Annotated[bool, typer.Option(help="Few rows, in a file of their own: a rehearsal without files.")] = False,
 ) -> None:
-    """Time fits, predictions and new processes, in units of the one product that no fit can avoid.
+    """Time fits, predictions and new processes, in units of the product of rows and landmarks that every fit needs.
 
     Examples:
 
@@ -331,7 +331,7 @@ def measure_suite(
     changed: bool = False,
     limit: float = LIMIT,
 ) -> None:
-    """Measure what the file does not hold, then show the suite's tables and what was left out."""
+    """Measure the runs that are not in the file, then show the suite's tables and the runs that were left out."""
     try:
         runs = plan(suite, seeds, only_data=only_data or (), only_method=only_method or (), rows=rows)
     except ValueError as error:
@@ -348,7 +348,7 @@ def measure_suite(
 
 @contextmanager
 def stoppable(file: Path) -> Iterator[None]:
-    """Say how to go on if somebody stops what is being measured."""
+    """Print how to continue if the user stops the measurement."""
     try:
         yield
     except KeyboardInterrupt:
@@ -357,7 +357,7 @@ def stoppable(file: Path) -> Iterator[None]:
 
 
 def report(summary: Summary, file: Path) -> None:
-    """Say what was measured, what was left out and what failed."""
+    """Print how many runs were measured, and which were left out or failed."""
     typer.echo(f"{summary.measured} measured, {summary.known} known before: {file}")
     if summary.left:
         typer.echo(f"{summary.left} left when the time was up; the same command goes on.", err=True)
@@ -373,7 +373,7 @@ def report(summary: Summary, file: Path) -> None:
 
 
 def must_hold(found: Sequence[object]) -> None:
-    """Say that there was nothing to measure, and end with an error."""
+    """Exit with an error if there was nothing to measure."""
     if not found:
         typer.echo("There was nothing to measure: the data sets are not here. See --data-home.", err=True)
         raise typer.Exit(1)

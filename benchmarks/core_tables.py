@@ -1,4 +1,4 @@
-"""Fits on more and more threads, and beside k-means -> tables."""
+"""Results -> tables of fits by number of threads, and of fits beside k-means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETS = {"uci": "UCI", "100leaves": "100 leaves", "thousand": "blobs, 1,000 clust
 
 
 def threads_table(records: Iterable[Mapping[str, Any]]) -> Table:
-    """Return the seconds of fits by the number of threads, and of the product of rows and landmarks beside them."""
+    """Return the seconds of fits, and of the product of rows and landmarks, by the number of threads."""
     found = last_of(list(records), "data", "method", "threads")
     counts = sorted({record["threads"] for record in found})
     rows = []
@@ -36,12 +36,12 @@ def threads_table(records: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def seconds_and_product(record: Mapping[str, Any]) -> str:
-    """Return the seconds of a fit, and in brackets those of the product beside it."""
+    """Return the seconds of a fit and, in brackets, of the product that was timed with it."""
     return f"{record['seconds']:.1f} ({record['product_seconds']:.1f})"
 
 
 def kmeans_table(records: Iterable[Mapping[str, Any]]) -> Table:
-    """Return fits of few rows and many clusters beside k-means with ten restarts, in turns on two cores."""
+    """Return fits of few rows or many clusters beside alternating fits of k-means with ten restarts."""
     found = last_of(list(records), "data")
     rows = []
     for record in found:

@@ -21,7 +21,7 @@ def load_mfeat(home: Any) -> MultiViewData:
     return datasets.fetch_mfeat(data_home=home)
 
 
-# scikit-image's default when the paper was written; today's gives better clusters, for every method.
+# scikit-image's default when the paper was written; the current default gives better clusters with every method.
 HOG_BLOCK_NORM = "L1"
 
 
@@ -36,16 +36,16 @@ def load_mnist(home: Any) -> MultiViewData:
 
 
 def load_nus_like(home: Any) -> MultiViewData:
-    """Return the stand-in for NUS-WIDE-Object, in float32."""
+    """Return the substitute for NUS-WIDE-Object, in float32."""
     data = datasets.load_views("cifar10_nusstyle_30k", data_home=home)
     views = {name: view.astype(np.float32) for name, view in data.views.items()}
     return MultiViewData(views, data.target, "nus_like")
 
 
 def with_lsa(name: str) -> Callable[[Any], MultiViewData]:
-    """Return a loader of a bundle of weighted words, each view reduced to its strongest topics."""
+    """Return a loader of a bundle of weighted words, each view reduced by LSA."""
 
-    @cache  # it takes seconds, and its rows are small
+    @cache  # LSA takes seconds, and its result is small
     def load(home: Any) -> MultiViewData:
         from coterie.features import lsa
 
@@ -57,19 +57,19 @@ def with_lsa(name: str) -> Callable[[Any], MultiViewData]:
 
 
 def synthetic(n_rows: int = 2000, **settings: Any) -> Callable[[Any], MultiViewData]:
-    """Return a maker of rows with a known partition."""
+    """Return a loader of synthetic rows with known clusters."""
     return lambda home: datasets.make_views(n_rows, 6, random_state=7, **settings)
 
 
 def load_duplicated(home: Any) -> MultiViewData:
-    """Return rows whose weakest view is there four times: it must not outvote the others."""
+    """Return rows with four copies of the weakest view, which must not outvote the others."""
     data = datasets.make_views(2000, 6, n_columns=(20, 20, 10), separation=2.0, n_weak=1, random_state=7)
     copies = {f"view2_copy{number}": data.views["view2"] for number in range(3)}
     return MultiViewData({**data.views, **copies}, data.target, "duplicated")
 
 
 def with_noise(load: Callable[[Any], MultiViewData], count: int) -> Callable[[Any], MultiViewData]:
-    """Return a loader that adds views of pure noise: 50 columns, 100, 150."""
+    """Return a loader that adds up to three views of pure noise, of 50, 100 and 150 columns."""
 
     def noisy(home: Any) -> MultiViewData:
         data = load(home)
@@ -82,7 +82,7 @@ def with_noise(load: Callable[[Any], MultiViewData], count: int) -> Callable[[An
 
 
 def with_gaps(load: Callable[[Any], MultiViewData], share: float) -> Callable[[Any], MultiViewData]:
-    """Return a loader that takes away a share of the (row, view) pairs; every row keeps at least one view."""
+    """Return a loader that removes a share of the (row, view) pairs; every row keeps at least one view."""
 
     def gappy(home: Any) -> MultiViewData:
         data = load(home)
@@ -100,7 +100,7 @@ def with_gaps(load: Callable[[Any], MultiViewData], share: float) -> Callable[[A
 
 
 def troubled(name: str, title: str, n_views: int, load: Callable[[Any], MultiViewData]) -> dict[str, DataSet]:
-    """Return a data set with one to three views of noise, and with gaps."""
+    """Return the variants of a data set: with one to three views of noise, and with 30 and 50 % of pairs missing."""
     noisy = {
         f"{name}_noise{count}": DataSet(f"{title}, {count} of noise", n_views + count, with_noise(load, count))
         for count in (1, 2, 3)
@@ -147,12 +147,12 @@ DATA = {**PLAIN, **UNEQUAL}
 
 
 def load_data(name: str, data_home: Any = None, rows: int | None = None) -> MultiViewData:
-    """Return a data set by name; ``rows`` keeps so many of them, drawn once and for all.
+    """Return a data set by name; ``rows`` keeps a random sample of that size, always the same one.
 
     Raises
     ------
     MissingDataError
-        If the files, or the package that makes its features, are not there.
+        If its files, or the package that makes its features, are missing.
     """
     try:
         data = DATA[name].load(data_home)
@@ -168,7 +168,7 @@ def load_data(name: str, data_home: Any = None, rows: int | None = None) -> Mult
 
 
 def shuffled(data: MultiViewData, seed: int) -> MultiViewData:
-    """Return the rows, and their classes, in the order that a seed draws: files are often sorted by class."""
+    """Return the rows and their classes in random order, because files are often sorted by class."""
     assert data.target is not None
     order = np.random.default_rng(seed).permutation(len(data.target))  # (n,)
     views = {name: reordered(table, order) for name, table in data.views.items()}
@@ -176,7 +176,7 @@ def shuffled(data: MultiViewData, seed: int) -> MultiViewData:
 
 
 def reordered(table: Any, order: np.ndarray) -> Any:
-    """Return rows in another order, and columns too where they are the rows themselves, as in a graph of citations.
+    """Return a table with permuted rows; the columns of a square table, such as a citation graph, are permuted, too.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is known of a data set before it is read."""
+"""Data sets before they are loaded: title, number of views and loader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from coterie.datasets import MultiViewData
 
 
 class MissingDataError(Exception):
-    """A data set that is not to be had here, and why."""
+    """Raised, with the reason, if a data set is not available on this machine."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """How a data set is called, read, and how many views it has."""
+    """A data set's title, number of views and loader."""
 
     title: str
     n_views: int

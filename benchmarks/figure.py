@@ -24,7 +24,7 @@ class Curve:
 
 
 def landmark_curves(records: Sequence[Record], measure: str) -> dict[tuple[str, str], Curve]:
-    """Return the curves by data set and method; of a seed measured twice the last counts."""
+    """Return the curves by data set and method, from the last record of each seed."""
     values: dict[tuple[str, str], dict[int, dict[int, float]]] = {}
     for record in filterfalse(failed, records):
         curve = values.setdefault((record["data"], record["method"]), {})
@@ -39,7 +39,7 @@ def landmark_curves(records: Sequence[Record], measure: str) -> dict[tuple[str, 
 
 
 def landmarks_figure(records: Sequence[Record], path: str | Path) -> Path:
-    """Draw ACC above NMI, one column per data set; the name's ending says PNG or SVG.
+    """Draw ACC above NMI, one column per data set; the file's extension selects PNG or SVG.
 
     Raises
     ------
@@ -66,6 +66,6 @@ def landmarks_figure(records: Sequence[Record], path: str | Path) -> Path:
         axes[row, 0].set_ylabel(measure)
     axes[0, 0].legend(fontsize="small")
     is_svg = path.suffix == ".svg"
-    with written_whole(path) as file, rc_context({"svg.hashsalt": "coterie"}):  # the same bytes every time
+    with written_whole(path) as file, rc_context({"svg.hashsalt": "coterie"}):  # reproducible bytes
         figure.savefig(file, format=path.suffix[1:], dpi=150, metadata={"Date": None} if is_svg else None)
     return path

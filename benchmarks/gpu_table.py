@@ -1,4 +1,4 @@
-"""What was measured on a GPU (``benchmarks/gpu.py``) -> a table."""
+"""Measurements on a GPU (``benchmarks/scripts/gpu.py`` and ``card.py``) -> tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.tables import Table
 
 
 def gpu_table(records: Iterable[Mapping[str, Any]]) -> Table:
-    """Return one line per measurement: what, how fast, and what bounds it."""
+    """Return one line per measurement: what was measured, its time or rate, and the bound beside it."""
     said = [(record, SAYINGS[record["part"]](record)) for record in records if record["part"] in SAYINGS]
     last = {row[0]: (record, row) for record, row in said}
     rows, notes = tuple(row for _, row in last.values()), earlier_note(record for record, _ in last.values())
@@ -30,13 +30,13 @@ def say_fit(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def say_predict(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return how fast new rows are assigned."""
+    """Return the rate at which new rows are assigned."""
     columns = " + ".join(map(str, record["columns"]))
     return f"predict, ({columns}) columns, {record['settings']}", f"{record['rows_per_s'] / 1e6:.0f} M rows/s", ""
 
 
 def say_nearest(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return product and selection in one, beside the product alone."""
+    """Return the time of the fused product and selection, beside the product alone."""
     what = f"nearest, {record['rows']:,} x {record['columns']}, {record['landmarks']} landmarks"
     figures = [
         f"{precision}: {1000 * record[f'fused_{precision}_s']:.1f} ms" for precision in ("float32", "tf32")
@@ -50,7 +50,7 @@ def say_nearest(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def say_agreement(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return how alike a GPU's labels and a CPU's are."""
+    """Return the agreement of a GPU's labels with a CPU's."""
     return (
         f"{record['data']}, {record['rows']:,} rows, {record['settings']}",
         f"{record['float32_s']:.2f} s",
@@ -60,7 +60,7 @@ def say_agreement(record: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def say_streaming(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return how fast rows come from host memory while they are worked on."""
+    """Return the rate at which rows are streamed from host memory while graphs are built."""
     columns = " + ".join(map(str, record["columns"]))
     what = f"rows from {record['memory']} host memory, {record['rows']:,} x ({columns}), {record['dtype']}"
     return what, f"{record['GB_s']:.0f} GB/s", f"{100 * record['share_of_bus']:.0f}% of the bus"

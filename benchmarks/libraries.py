@@ -15,14 +15,14 @@ from coterie.peers.registry import Method, make_estimator
 
 Arrays = Mapping[str, np.ndarray]
 
-# mvlearn runs with today's matplotlib, but asks for one of 2021: it must be installed without what it asks for.
+# mvlearn requires a matplotlib of 2021 but runs with current ones, so it must be installed without dependencies.
 REMEDIES = {"mvlearn": "pip install coterie[bench-peers], then pip install --no-deps mvlearn"}
 REMEDY = "pip install coterie[bench-peers]"
 
 
 @dataclass(frozen=True)
 class Arranged:
-    """A clustering of another library's, which takes the views in its own way."""
+    """Another library's estimator, with the function that converts views to its input."""
 
     estimator: Any
     arrange: Callable[[Arrays], Any]
@@ -35,13 +35,13 @@ class Arranged:
 
 @dataclass(frozen=True)
 class FaissKMeans:
-    """FAISS' k-means, on all views side by side."""
+    """FAISS' k-means on the concatenated views."""
 
     n_clusters: int
     seed: int
     n_runs: int = 1
     n_passes: int = 25
-    all_rows: bool = True  # FAISS by itself takes 256 rows per cluster
+    all_rows: bool = True  # by default, FAISS samples 256 rows per cluster
 
     def fit_predict(self, views: Arrays) -> np.ndarray:
         """Return the cluster of every row."""
@@ -58,7 +58,7 @@ class FaissKMeans:
 
 @dataclass(frozen=True)
 class Snf:
-    """Similarity network fusion (snfpy), and scikit-learn's spectral clustering of the fused network."""
+    """Similarity network fusion (snfpy), followed by scikit-learn's spectral clustering of the fused network."""
 
     n_clusters: int
     seed: int
@@ -80,7 +80,7 @@ class Snf:
 
 @dataclass(frozen=True)
 class WnnLeiden:
-    """Weighted nearest neighbours (muon), and Leiden with the resolution that comes nearest to k clusters."""
+    """Weighted nearest neighbours (muon), followed by Leiden with the resolution that gives nearest to k clusters."""
 
     n_clusters: int
     seed: int
@@ -120,14 +120,14 @@ class WnnLeiden:
         return data.obs["leiden"].astype(int).to_numpy()
 
 
-# What is more than a class with fit_predict; others are found by their dotted names.
+# Methods that need an adapter; classes with a fit_predict are imported by their dotted names.
 ADAPTERS: dict[str, Callable[..., Any]] = {
     "faiss.Kmeans": FaissKMeans,
     "snf.snf": Snf,
     "muon.pp.neighbors": WnnLeiden,
 }
 
-# The rows of the tables, where they can be imported.
+# Methods of other libraries in the tables; those that cannot be imported are left out.
 LIBRARIES = (
     Method("k-means (FAISS)", "faiss.Kmeans", {"n_runs": 10}),
     Method("SNF (snfpy)", "snf.snf", cost="cubic"),
@@ -139,14 +139,14 @@ LIBRARIES = (
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Ignore warnings: what another library has to say to its users is not for ours."""
+    """Ignore warnings, as those of other libraries do not concern our users."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def side_by_side(views: Arrays) -> np.ndarray:
-    """Return the views as one float32 table.
+    """Return the concatenation of the views as one float32 table.
 
     Examples
     --------
@@ -162,19 +162,19 @@ def as_tables(views: Arrays) -> list[np.ndarray]:
 
 
 def dense(view: Any) -> np.ndarray:
-    """Return a view with its zeros."""
+    """Return a view as a dense array."""
     return view.toarray() if hasattr(view, "toarray") else view
 
 
 def renamed_check_array(array: Any, force_all_finite: bool = True, **more: Any) -> np.ndarray:
-    """Check an array for snfpy, which calls a parameter by the name that scikit-learn had for it before 1.6."""
+    """Check an array for snfpy, which still passes ``force_all_finite``, scikit-learn's name before 1.6."""
     from sklearn.utils import check_array
 
     return check_array(array, ensure_all_finite=force_all_finite, **more)
 
 
 def nearest_resolution(cluster: Callable[[float], np.ndarray], n_clusters: int, searches: int) -> np.ndarray:
-    """Return the labels whose number comes nearest to ``n_clusters``, by halving the logarithm of the resolution."""
+    """Return the labels whose number is nearest to ``n_clusters``, by bisection of the logarithm of the resolution."""
     low, high, best = 1e-2, 10.0, None
     for _ in range(searches):
         middle = float(np.sqrt(low * high))
@@ -190,7 +190,7 @@ def nearest_resolution(cluster: Callable[[float], np.ndarray], n_clusters: int, 
 
 
 def is_library(method: Method) -> bool:
-    """Return whether the method is another library's: its estimator then has a dotted name."""
+    """Return whether the method is another library's, which is so if its estimator has a dotted name."""
     return "." in method.estimator
 
 
@@ -214,7 +214,7 @@ def why_not(method: Method) -> str | None:
 
 
 def make_clustering(method: Method, n_clusters: int, seed: int) -> Any:
-    """Return the method, ours or another library's, ready for ``fit_predict(views)``."""
+    """Return an estimator for the method, ours or another library's, with ``fit_predict(views)``."""
     if not is_library(method):
         return make_estimator(method, n_clusters, seed)
     if method.estimator in ADAPTERS:

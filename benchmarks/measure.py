@@ -1,4 +1,4 @@
-"""One run, measured: what happens in a process of its own."""
+"""The measurement of one run, in a process of its own."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 MEGABYTE = 2**20
 
 
-# Rows beyond which methods that compare all pairs of rows are not tried; a set of such size takes them many minutes.
+# Largest number of rows for methods that compare all pairs of rows: a set of this size takes them many minutes.
 MOST_ROWS = {"quadratic": 20_000, "cubic": 5_000}
 GROWTH = {"quadratic": "n²", "cubic": "n³"}
 
 
 class NotForThisDataError(Exception):
-    """A method that is not measured on a data set, and why."""
+    """Raised, with the reason, if a method is not measured on a data set."""
 
 
 def measure(run: Run, data_home: str | None) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def measure(run: Run, data_home: str | None) -> dict[str, Any]:
 
 
 def prepare(run: Run, data_home: str | None) -> tuple[MultiViewData, np.ndarray]:
-    """Return the run's rows and classes, in the run's order, with everything loaded that no time should hold.
+    """Return the run's rows and classes, in the run's order, after loading everything that must not be timed.
 
     Raises
     ------
     ImportError
-        If the method's package is not here.
+        If the method's package cannot be imported.
     NotForThisDataError
         If the method cannot take these rows, or would take too long.
     """
@@ -89,7 +89,7 @@ def check_fits(method: Method, data: MultiViewData) -> None:
 
 
 def about(run: Run) -> dict[str, Any]:
-    """Return what a record says of its run, of the machine and of the code."""
+    """Return the entries of a record that describe the run, the machine and the code."""
     return {
         "method": run.method.name,
         "data": run.data,
@@ -102,12 +102,12 @@ def about(run: Run) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def cached_data(name: str, data_home: str | None, rows: int | None) -> MultiViewData:
-    """Return the data set; the last one stays, because the next run is likely on it too."""
+    """Return the data set; the last one is cached, because the next run is likely on it, too."""
     return load_data(name, data_home, rows)
 
 
 def start_of_peak() -> int:
-    """Give back what can be given back, forget the peak so far, and return the bytes in use."""
+    """Free unused memory, reset the kernel's peak of resident memory, and return the resident bytes."""
     import psutil
 
     gc.collect()
@@ -115,13 +115,13 @@ def start_of_peak() -> int:
         try:
             ctypes.CDLL("libc.so.6").malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5")
-        except (OSError, AttributeError):  # another libc, or not allowed: the peak is then since the start
+        except (OSError, AttributeError):  # other libc, or no permission: then the peak is since the start
             pass
     return int(psutil.Process().memory_info().rss)
 
 
 def peak_memory() -> int:
-    """Return the most bytes this process had in memory since the peak was forgotten."""
+    """Return the peak of this process's resident bytes since the last reset."""
     status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text().splitlines():
@@ -135,13 +135,13 @@ def peak_memory() -> int:
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of what the numbers depend on."""
+    """Return the versions of Python and of the packages that results depend on."""
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 @cache
 def machine() -> dict[str, Any]:
-    """Return what kind of machine this is, and not which."""
+    """Return the kind of machine, with nothing that identifies it."""
     from coterie.threads import count_threads
 
     return {"system": platform.system(), "cpu": cpu_model(), "cores": count_threads(-1)}
@@ -159,7 +159,7 @@ def cpu_model() -> str:
 
 @cache
 def source_hash() -> str:
-    """Return twelve characters that stand for the package's code as it is."""
+    """Return the first twelve hexadecimal digits of a hash of the package's source files."""
     root = Path(coterie.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Which run comes first: those that are expected to end soon."""
+"""The order of runs: those that are expected to finish soonest come first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from math import floor, log
 from benchmarks.records import Record, failed
 from benchmarks.suites import Run
 
-GROWTH = {"linear": 1, "quadratic": 2, "cubic": 3}  # of time with rows, as a power
-USUAL_ROWS, USUAL_SECONDS = 2000, 20.0  # of what nobody has measured yet
-STEP = 4.0  # runs whose times differ by less than this factor keep to their sets, which are then read once
+GROWTH = {"linear": 1, "quadratic": 2, "cubic": 3}  # exponent of time in the number of rows
+USUAL_ROWS, USUAL_SECONDS = 2000, 20.0  # assumed where nothing has been measured yet
+STEP = 4.0  # expected times are binned by powers of this; within a bin, runs on a set stay together, read once
 
 Urgency = Callable[[Run], tuple[int, int, int]]
 
 
 def by_urgency(records: Iterable[Record]) -> Urgency:
-    """Return what runs are sorted by: seeds first, then the time that earlier records let expect, then rows."""
+    """Return the sort key of runs: the seed, then the time expected from earlier records, then the number of rows."""
     rows, times = known_sizes(records)
 
     def urgency(run: Run) -> tuple[int, int, int]:
@@ -28,7 +28,7 @@ def by_urgency(records: Iterable[Record]) -> Urgency:
 
 
 def known_sizes(records: Iterable[Record]) -> tuple[dict[str, int], dict[str, list[tuple[int, float]]]]:
-    """Return the rows of every set, and the (rows, seconds) that every method was measured with."""
+    """Return the number of rows of every set, and the measured (rows, seconds) of every method."""
     rows: dict[str, int] = {}
     times: dict[str, list[tuple[int, float]]] = {}
     for record in records:
@@ -40,7 +40,7 @@ def known_sizes(records: Iterable[Record]) -> tuple[dict[str, int], dict[str, li
 
 
 def expected_seconds(n_rows: int, power: int, known: Iterable[tuple[int, float]]) -> float:
-    """Return the time of the set that is nearest in size, grown with a power of the rows.
+    """Return the time of the known set nearest in size, scaled by a power of the ratio of rows.
 
     Examples
     --------
@@ -49,5 +49,5 @@ def expected_seconds(n_rows: int, power: int, known: Iterable[tuple[int, float]]
     """
     nearest, seconds = min(
         known, key=lambda one: abs(log(one[0] / n_rows)), default=(USUAL_ROWS, USUAL_SECONDS)
-    )  # in ratios of rows
+    )  # nearest by ratio
     return max(seconds, 0.01) * (n_rows / nearest) ** power

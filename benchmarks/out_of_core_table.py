@@ -1,4 +1,4 @@
-"""What fits from files took (``benchmarks/out_of_core.py``) -> a table."""
+"""Time and memory of fits from files (``benchmarks/scripts/out_of_core.py``) -> a table."""
 
 from __future__ import annotations
 

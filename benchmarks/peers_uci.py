@@ -1,10 +1,10 @@
-"""Measure the peers of several views on UCI's digits: ACC, NMI, ARI and seconds, one line a seed.
+"""Measure the multi-view peers on UCI's digits: ACC, NMI, ARI and seconds, one line per seed.
 
     python benchmarks/peers_uci.py CoTraining RMSC --seeds 5
 
-Rows are shuffled first. Where the seed matters for k-means and the sample of the median distance alone, as in all that
-compare pairs of rows, the embedding is made once and cut with each seed. Seconds are those of the processor in one
-fit: what it would take on a core of its own.
+Rows are shuffled first. Methods that compare all pairs of rows use the seed only for k-means and for the sample of the
+median distance: their embedding is computed once, and only k-means is run with each seed. Seconds are processor time of
+one fit: the time that it would take on a core of its own.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from coterie.peers._common import cut, unit_rows
 RESULTS = Path(__file__).parent / "results" / "peers.jsonl"
 SHUFFLE = 0  # seed of the order of rows
 
-# What others report is the mean over single starts of k-means; the classes keep the best of ten.
+# Published figures are means over single starts of k-means; our classes keep the best of ten.
 SINGLE_START = "one start of k-means from random rows a seed"
 REPORTED = ("CoTraining", "CoRegularised, pairwise", "CoRegularised, centroid", "AASC", "MSCMO")
-# The settings of AASC that come nearest to its figure, of those in the table trial_aasc.
+# The settings in the table trial_aasc with which AASC comes nearest to its published figure.
 LOCAL_START = f"local scales, unit rows, {SINGLE_START}"
 RECUT = "embedding made once, k-means seeded"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A method as it is measured."""
+    """A method and how it is measured."""
 
     estimator: str
     params: dict[str, Any] = field(default_factory=dict)
-    recut: bool = True  # the embedding hardly depends on the seed
+    recut: bool = True  # compute the embedding once, as it hardly depends on the seed
 
 
 ENTRIES = {
@@ -62,7 +62,7 @@ ENTRIES = {
 
 
 def main() -> None:
-    """Measure what the command line names, or everything."""
+    """Measure the methods that the command line names, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("methods", nargs="*", default=list(ENTRIES))
     parser.add_argument("--seeds", type=int, default=5)
@@ -98,14 +98,14 @@ def measure(method: str, views: dict[str, np.ndarray], target: np.ndarray, seeds
 def single_starts(
     method: str, embedding: np.ndarray, target: np.ndarray, seconds: float, note: str
 ) -> list[dict[str, Any]]:
-    """Return twenty records of an embedding that was cut by single starts of k-means."""
+    """Return twenty records of an embedding, each clustered by a single start of k-means."""
     k = embedding.shape[1]
     cuts = (KMeans(k, init="random", n_init=1, random_state=seed).fit_predict(embedding) for seed in range(20))
     return [score(method, seed, target, labels, seconds, note) for seed, labels in enumerate(cuts)]
 
 
 def fit(entry: Entry, views: dict[str, np.ndarray], seed: int) -> tuple[Any, np.ndarray, float]:
-    """Return the fitted model, its labels, and the seconds of the processor that it took."""
+    """Return the fitted model, its labels, and the processor seconds of the fit."""
     model = getattr(peers, entry.estimator)(10, random_state=seed, **entry.params)
     start = time.process_time()
     model.fit(views)

@@ -1,4 +1,4 @@
-"""Results as data: a file of JSON lines that can be cut off anywhere and gone on with."""
+"""Results as files of JSON lines, which may be interrupted at any byte and continued."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Line = TypeVar("Line", bound=Mapping[str, Any])
 
 
 def record_key(record: Record) -> tuple[str, str, int, str]:
-    """Return what tells a record from all others; see :meth:`benchmarks.Run.key`."""
+    """Return the key that identifies a record; see :meth:`benchmarks.suites.Run.key`."""
     return (
         record["method"],
         record["data"],
@@ -26,7 +26,7 @@ def record_key(record: Record) -> tuple[str, str, int, str]:
 
 
 def last_of(lines: Iterable[Line], *names: str) -> list[Line]:
-    """Return, of lines that agree in these entries, the one that was measured last.
+    """Return the last line of every group of lines that are equal in these entries.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def last_of(lines: Iterable[Line], *names: str) -> list[Line]:
 
 
 def failed(record: Record) -> bool:
-    """Return whether a record says why there is no figure: the method took too long, or is not for such data."""
+    """Return whether a record has a reason instead of figures: too slow, not for such data, or an error."""
     return "failed" in record
 
 
 def settled(record: Record, limit: float | None) -> bool:
-    """Return whether a record need not be measured again: it has figures, or a longer limit would not help.
+    """Return whether a record need not be measured again: it has figures, or would fail again under ``limit``.
 
-    What ended with an error is measured again: the error may be mended.
+    Runs that ended with an error are measured again, as the error may have been fixed.
     """
     if record.get("error"):
         return False
@@ -54,12 +54,12 @@ def settled(record: Record, limit: float | None) -> bool:
 
 
 def read_lines(path: Path) -> list[Record]:
-    """Return a file's lines of JSON, none where there is no file."""
+    """Return the parsed lines of a file of JSON lines; none if there is no file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def read_records(path: str | os.PathLike[str]) -> list[Record]:
-    """Return the records of a file, in order; a last line that was cut off is not one.
+    """Return the records of a file, in order, without an incomplete last line.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
 
 
 def append_record(path: str | os.PathLike[str], record: Record) -> None:
-    """Add a record, all of it or nothing, also while others add theirs."""
+    """Append a record atomically, also while other processes append theirs."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(record, sort_keys=True, default=str, allow_nan=False).encode() + b"\n"
@@ -94,7 +94,7 @@ def append_record(path: str | os.PathLike[str], record: Record) -> None:
 
 
 def remove_torn_line(file: BinaryIO) -> None:
-    """Cut off what stands behind the last end of line: somebody was stopped while writing it."""
+    """Remove an incomplete last line, which an interrupted write leaves behind."""
     size = file.seek(0, os.SEEK_END)
     if size == 0:
         return
@@ -108,7 +108,7 @@ def remove_torn_line(file: BinaryIO) -> None:
 
 @contextmanager
 def locked(file: BinaryIO) -> Iterator[None]:
-    """Keep other writers out, where the system can."""
+    """Lock the file against other writers, if the system supports it."""
     try:
         import fcntl
     except ImportError:  # not on Windows

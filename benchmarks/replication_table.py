@@ -23,7 +23,7 @@ NAMES = {
 
 
 def touching_table(lines: Sequence[Line]) -> Table:
-    """Return the mean ARI of clusters that touch, by ways to choose."""
+    """Return the mean ARI on clusters that touch, by basis, rule for choosing it, or other method."""
     own = last_code([line for line in lines if line["kind"] == "touching"])
     groups = {
         "one view": [line for line in own if line["n_views"] == 1],
@@ -38,7 +38,7 @@ def touching_table(lines: Sequence[Line]) -> Table:
 
 
 def without_table(lines: Sequence[Line]) -> Table:
-    """Return how stable clusters are where there are none, by their number."""
+    """Return the stability of fits to data without clusters, by the number of clusters asked for."""
     own = last_code([line for line in lines if line["kind"] == "without"])
     rows = []
     for title, few in (("2", (2,)), ("3 or 4", (3, 4)), ("5 to 20", tuple(range(5, 21)))):
@@ -51,15 +51,15 @@ def without_table(lines: Sequence[Line]) -> Table:
 
 
 def last_code(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of the code that was measured last."""
+    """Return the lines of the code version that was measured last."""
     return [line for line in lines if line["code"] == lines[-1]["code"]]
 
 
 def shapes(lines: Sequence[Line]) -> int:
-    """Return how many shapes there are."""
+    """Return the number of shapes."""
     return len({line["shape"] for line in lines})
 
 
 def draws(lines: Sequence[Line]) -> int:
-    """Return how many draws of every shape there are."""
+    """Return the number of draws of every shape."""
     return len({line["seed"] for line in lines})

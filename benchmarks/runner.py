@@ -1,4 +1,4 @@
-"""Runs -> records: only those that are not there yet, each in a child process that a limit ends."""
+"""Runs -> records: each missing run is measured in a child process with a time limit."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Measure = Callable[[Any, str | None], Record]  # a run and the data folder -> it
 
 @dataclass
 class Summary:
-    """What became of the runs."""
+    """The outcome of all runs."""
 
     measured: int = 0
-    known: int = 0  # were in the file already
-    missing: dict[str, str] = field(default_factory=dict)  # data sets and methods that are not here, and why
-    refused: list[str] = field(default_factory=list)  # took too long, or not for such data: recorded with the reason
-    failed: list[str] = field(default_factory=list)  # runs that ended with an error
-    left: int = 0  # not begun, or not ended, when the time was up
+    known: int = 0  # in the file already
+    missing: dict[str, str] = field(default_factory=dict)  # data sets and methods that are not available, and why
+    refused: list[str] = field(default_factory=list)  # too slow, or not for such data: recorded with the reason
+    failed: list[str] = field(default_factory=list)  # ended with an error
+    left: int = 0  # not begun, or not finished, when the time was up
 
 
 @dataclass(frozen=True)
 class Task:
-    """A run, and the files that its record goes to: several suites may ask for it."""
+    """A run, and the files for its record: one for each suite that it belongs to."""
 
     run: Run
     results: tuple[Path, ...]
@@ -51,7 +51,7 @@ class Task:
 
 @dataclass
 class Work:
-    """What several threads share: the tasks that are left, and what became of the others."""
+    """The state that threads share: the remaining tasks, and the summary of the others."""
 
     tasks: deque[Task]
     summary: Summary
@@ -59,17 +59,17 @@ class Work:
     home: str | None
     jobs: int
     limit: float | None
-    ends: float | None  # by the monotonic clock
+    ends: float | None  # time.monotonic() at which to stop
     measure: Measure
     children: list[Child] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def time_left(self) -> float | None:
-        """Return the seconds until the end, None where there is no end."""
+        """Return the seconds that are left, None without a time limit."""
         return None if self.ends is None else max(self.ends - time.monotonic(), 0.0)
 
     def next_task(self) -> Task | None:
-        """Return a task whose data and method are here, None where none is left or the time is up."""
+        """Return the next task whose data and method are available; None if no task or no time is left."""
         with self.lock:
             while self.tasks:
                 if self.time_left() == 0:
@@ -84,7 +84,7 @@ class Work:
         return None
 
     def do_all(self, number: int) -> None:
-        """Do tasks, in a child process on this thread's share of the cores, until none is left."""
+        """Run tasks in a child process, on this thread's share of the cores, until none is left."""
         pin_thread(number, self.jobs)
         with Child(self.home) as child:
             self.children.append(child)
@@ -92,7 +92,7 @@ class Work:
                 self.do(child, task)
 
     def do(self, child: Child, task: Task) -> None:
-        """Measure one run, and keep what it came to."""
+        """Measure one run, and record its outcome."""
         run, name = task.run, f"{task.run.method.name} on {task.run.data}, seed {task.run.seed}"
         try:
             record = self.measured(child, run)
@@ -108,9 +108,9 @@ class Work:
             limit = self.limit if isinstance(error, TimeoutError) else None
             task.keep({**about(run), "failed": str(error), "limit": limit, "jobs": self.jobs})
             self.summary.refused.append(f"{name}: {error}")
-        except Exception as error:  # one method's failure must not end the others' runs
+        except Exception as error:  # a failing method must not stop the other runs
             self.summary.failed.append(f"{name}: {type(error).__name__}: {error}")
-            if self.limit is not None:  # of a suite whose tables have a dash for it
+            if self.limit is not None:  # a suite, whose tables show a dash for it
                 again = {"limit": self.limit} if isinstance(error, ChildProcessError) else {"error": True}
                 task.keep({**about(run), "failed": first_sentence(error), **again, "jobs": self.jobs})
         else:
@@ -121,21 +121,21 @@ class Work:
             self.advance(run)
 
     def measured(self, child: Child, run: Run) -> Record:
-        """Return the record of a run. What is loaded before the fit counts for no limit but the last."""
+        """Return the record of a run; loading counts towards ``stop_after``, but not towards the run's limit."""
         if self.limit is not None:
             child.call(prepare_run, run, limit=self.time_left())
         left = [seconds for seconds in (self.limit, self.time_left()) if seconds is not None]
         return child.call(measure_run, self.measure, run, limit=min(left, default=None))
 
     def stop(self) -> None:
-        """End what is being done."""
+        """Drop the remaining tasks and end the child processes."""
         self.tasks.clear()
         for child in self.children:
             child.end()
 
 
 def first_sentence(error: Exception) -> str:
-    """Return what an error says, without its remedy.
+    """Return the first sentence of an error's message, without the remedy that follows.
 
     Examples
     --------
@@ -151,22 +151,22 @@ def measure_run(home: str | None, measure: Measure, run: Run) -> Record:
 
 
 def prepare_run(home: str | None, run: Run) -> None:
-    """Load what a run needs, in the child."""
+    """Load a run's data and kernels, in the child."""
     prepare(run, home)
 
 
 def load_set(home: str | None, name: str, rows: int | None) -> None:
-    """Read a data set, in the child: features are then made once, and stored."""
+    """Read a data set, in the child, so that its features are computed once and stored."""
     cached_data(name, home, rows)
 
 
 def compile_kernels(home: str | None) -> None:
-    """Compile what most methods need, in the child; it is stored."""
+    """Compile the kernels that most methods need, in the child; they are cached on disk."""
     warm_up("GuidedCoTraining")
 
 
 def run_all(runs: Sequence[Run], results: str | os.PathLike[str], **options: Any) -> Summary:
-    """Measure the runs that the results do not hold yet; the options are those of `run_many`."""
+    """Measure the runs that are not in the results yet; the options are those of `run_many`."""
     return run_many([(Path(results), run) for run in runs], **options)
 
 
@@ -182,27 +182,27 @@ def run_many(
     changed: bool = False,
     progress: bool = True,
 ) -> Summary:
-    """Measure the runs that the results do not hold yet, and add each as soon as it is done.
+    """Measure the runs that are not in the results yet, and append each as soon as it is done.
 
     Parameters
     ----------
     plans : sequence of (Path, Run)
-        Runs in order, each with the file of JSON lines that its record goes to; made where there is none. A run that
-        several files ask for is measured once; one that another of them holds is copied.
+        Runs in order, each with the file of JSON lines for its record, which is created if it does not exist. A run
+        that several files ask for is measured once; one that is in another of these files is copied.
     data_home : path, optional
-        Where data sets lie; None is as in :func:`coterie.datasets.load_views`.
+        Folder of the data sets; None is as in :func:`coterie.datasets.load_views`.
     jobs : int
-        Runs at a time, each on its share of the cores. More than one disturbs the times.
+        Number of simultaneous runs, each on its share of the cores. More than one disturbs the times.
     limit : float, optional
-        Seconds after which a fit is ended; that it did not end is then what the results hold.
+        Seconds after which a fit is ended, and recorded as too slow.
     stop_after : float, optional
-        Seconds after which nothing more is begun and what is not finished is ended.
+        Seconds after which no run is begun and running ones are ended.
     measure : function
-        Makes a record of a run, in the child process.
+        Returns the record of a run, in the child process.
     again : bool
-        Whether to measure those too that the results hold.
+        Whether to measure again the runs that are in the results.
     changed : bool
-        Whether to measure those too that the results hold from other code.
+        Whether to measure again the runs whose results are from other code.
     progress : bool
         Whether to show a bar on standard error.
     """
@@ -219,7 +219,7 @@ def run_many(
 
 
 def what_is_left(plans: Sequence[tuple[Path, Run]], limit: float | None, changed: bool) -> list[Task]:
-    """Return what none of the files holds, a run at a time; what one of them holds goes to the others that ask."""
+    """Return a task for each run that is in none of the files; copy those in one file to the others that ask."""
     held = {path: known_records(path, limit, changed) for path in dict.fromkeys(path for path, _ in plans)}
     found = {key: record for records in held.values() for key, record in records.items()}
     asked: dict[tuple[str, str, int, str], tuple[Run, list[Path]]] = {}
@@ -233,29 +233,29 @@ def what_is_left(plans: Sequence[tuple[Path, Run]], limit: float | None, changed
 
 
 def known_records(path: Path, limit: float | None, changed: bool) -> dict[tuple[str, str, int, str], Record]:
-    """Return what a file holds by run, the last of each; with ``changed``, what was measured with today's code."""
+    """Return the last record of every run in a file; with ``changed``, only records of the current code."""
     records = [record for record in read_records(path) if settled(record, limit)]
     return {record_key(record): record for record in records if not changed or is_of_today(record)}
 
 
 def is_of_today(record: Record) -> bool:
-    """Return whether a record was measured with the code as it is."""
+    """Return whether a record was measured with the current code."""
     return bool(record["code"]["source"] == source_hash())
 
 
 def load_once(tasks: Sequence[Task], home: str | None) -> None:
-    """Make features of data sets, and compile, before several processes would each do so."""
+    """Compile kernels and compute features once, before several processes would each do so."""
     with Child(home) as child:
         child.call(compile_kernels)
         for name, rows in dict.fromkeys((task.run.data, task.run.rows) for task in tasks):
             try:
                 child.call(load_set, name, rows)
             except MissingDataError:
-                continue  # it is told when it is its turn
+                continue  # reported when its runs come
 
 
 def run_threads(work: Work) -> None:
-    """Do the work, one thread and one child process a job; where somebody stops it, end them all."""
+    """Do the work with one thread and one child process per job; end all of them on Ctrl-C."""
     threads = [threading.Thread(target=work.do_all, args=(number,)) for number in range(work.jobs)]
     try:
         for thread in threads:
@@ -268,9 +268,9 @@ def run_threads(work: Work) -> None:
 
 
 def pin_thread(number: int, jobs: int) -> None:
-    """Give this thread, and the processes it starts, one of so many shares of the cores.
+    """Pin this thread, and the processes that it starts, to one of ``jobs`` shares of the cores.
 
-    A container may see more cores than it may use the time of: a share is of those that it may use.
+    A container may see more cores than its quota of processor time allows: shares are computed from the quota.
     """
     if jobs == 1 or not hasattr(os, "sched_setaffinity"):
         return
@@ -281,7 +281,7 @@ def pin_thread(number: int, jobs: int) -> None:
 
 @contextmanager
 def bar(total: int, done: int, enabled: bool) -> Iterator[Any]:
-    """Show how far the runs are, on standard error; yields a function that advances by one."""
+    """Show a progress bar of the runs on standard error; yield a function that advances it by one."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""What 10^9 and 10^10 rows would take: a model of cost with measured rates in it, held against what was measured."""
+"""Fits of 10^9 and 10^10 rows: a cost model with measured rates, and its check against measurements."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import numpy as np
 from benchmarks.cluster_table import PARTITION_ROWS, PARTITION_TASKS, WORKER_TASKS
 from benchmarks.tables import Table
 
-# What the model takes for granted of a cluster that was not there to be measured.
-NETWORK = 1e9  # bytes a second between a worker and the client: 10 Gb/s Ethernet, less what is lost
+# Assumptions of the model about large clusters, which were not measured.
+NETWORK = 1e9  # bytes a second between a worker and the client: 10 Gb/s Ethernet, less overhead
 STORAGE = 1e9  # bytes a second that a worker reads
 MEMORY = 128e9  # bytes of a worker, or of its GPU
 CORES = 16  # of a worker
 
-LEARNED_ROWS = 100_000  # that the rounds learn from, at the client
+LEARNED_ROWS = 100_000  # rows at the client that the rounds learn from
 NEIGHBOURS, GRAPHS, CLUSTERS = 10, 4, 10  # of the fits that were measured
-KEPT = NEIGHBOURS * GRAPHS * 6 + 4 * CLUSTERS + 28  # bytes that a worker keeps of a row (docs/scale)
+KEPT = NEIGHBOURS * GRAPHS * 6 + 4 * CLUSTERS + 28  # bytes that a worker keeps per row (docs/scale)
 
 FAR = ((10**9, 10), (10**9, 100), (10**10, 10), (10**10, 100))  # rows and workers
 
 
 @dataclass(frozen=True)
 class WorkerCosts:
-    """Seconds of processors that a fit takes, told apart; from fits on a single worker."""
+    """The parts of a fit's processor time, in seconds, estimated from fits on a single worker."""
 
-    client: float  # of the client whatever the rows are: preparation, landmarks, rounds, k-means
-    task: float  # of the client and its scheduler for a task
-    worker: float  # of a worker whatever the rows are
-    row: float  # of a worker for a row
-    waiting: float  # of a process for a second that it is there: messages that say so
+    client: float  # of the client, for any number of rows: preparation, landmarks, rounds, k-means
+    task: float  # of the client and its scheduler, per task
+    worker: float  # of a worker, for any number of rows
+    row: float  # of a worker, per row
+    waiting: float  # of a process, per second of its life: heartbeats
     columns: int  # of the rows that were measured
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]], task: float) -> WorkerCosts:
-        """Return the costs, by least squares over fits on one worker; that of a task was measured by itself."""
+        """Return the costs by least squares over fits on one worker, given the separately measured cost of a task."""
         alone = [line for line in records if line["workers"] == 1]
         known, seconds = [], []
         for line in alone:
@@ -49,13 +49,13 @@ class WorkerCosts:
         return cls(float(client), task, float(worker), float(row), float(waiting), sum(alone[0]["columns"]))
 
     def processors(self, rows: int, partitions: int, workers: int, seconds: float) -> float:
-        """Return the seconds of all processors together, for a fit that takes so many by the clock."""
+        """Return the processor seconds of all processes, for a fit that takes ``seconds`` of wall-clock time."""
         tasks = PARTITION_TASKS * partitions + WORKER_TASKS * workers
         busy = self.client + self.task * tasks + self.worker * workers + self.row * rows
         return busy + self.waiting * (1 + workers) * seconds
 
     def parts(self, rows: int, workers: int, row: float) -> dict[str, float]:
-        """Return the seconds of a fit by the clock, by what they are spent on; ``row`` is a worker's for a row."""
+        """Return the wall-clock seconds of the parts of a fit; ``row`` is the seconds of a worker per row."""
         sample = (LEARNED_ROWS * NEIGHBOURS * GRAPHS * 6 + 20_000 * 4 * self.columns) / NETWORK
         return {
             "client": self.client + sample,
@@ -66,12 +66,12 @@ class WorkerCosts:
 
 
 def task_seconds(records: Iterable[Mapping[str, Any]]) -> float:
-    """Return what a task costs the scheduler."""
+    """Return the scheduler's seconds per task."""
     return float(np.median([line["seconds_a_task"] for line in records if line["part"] == "tasks"]))
 
 
 def scaling_check_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """Return measured seconds of processors beside the model's, whose rates are those of one worker alone."""
+    """Return measured processor seconds beside those of the model, whose rates come from fits on one worker."""
     lines = [line for line in records if line["part"] == "scaling"]
     costs = WorkerCosts.of(lines, task_seconds(records))
     rows = []
@@ -93,7 +93,7 @@ def scaling_check_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def scaling_table(records: Sequence[Mapping[str, Any]], cards: Iterable[Mapping[str, Any]]) -> Table:
-    """Return what very many rows would take, on workers with cores and with a GPU each."""
+    """Return modelled fits of very many rows, on workers with cores and on workers with a GPU each."""
     costs = WorkerCosts.of([line for line in records if line["part"] == "scaling"], task_seconds(records))
     kinds = {f"{CORES} cores": costs.row / CORES}
     fits = [line for line in cards if line["shape"] == "hundred" and line["method"] == "Coterie, default"]
@@ -105,9 +105,9 @@ def scaling_table(records: Sequence[Mapping[str, Any]], cards: Iterable[Mapping[
 
 
 def say_far(costs: WorkerCosts, kind: str, row: float, n_rows: int, workers: int) -> tuple[str, ...]:
-    """Return what the model says of one size."""
+    """Return the row of a modelled fit."""
     parts = costs.parts(n_rows, workers, row)
-    # Rows are read while others are worked on: the slower of the two is waited for.
+    # Reading overlaps with computing, so the slower of the two counts.
     slow = max(("rows", "storage"), key=parts.__getitem__)
     total = parts["client"] + parts["scheduler"] + parts[slow]
     spent = {"the client": parts["client"], "the scheduler": parts["scheduler"], WAITS[slow]: parts[slow]}

@@ -1,4 +1,4 @@
-"""What labelling new rows costs (``benchmarks/scripts/serving.py``) -> tables."""
+"""Time of labelling new rows (``benchmarks/scripts/serving.py``) -> tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.tables import Table
 
 
 def serving_tables(records: Sequence[Mapping[str, Any]]) -> dict[str, Table]:
-    """Return the last measurement: the start of a process, and batches."""
+    """Return tables of the last measurement: the start of a process, and batches of several sizes."""
     last = records[-1]
     start, fast, load = last["start"], last["start_predictor"], last["load"][0]
     what = {

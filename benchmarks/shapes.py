@@ -9,17 +9,17 @@ import numpy as np
 
 from coterie.datasets import MultiViewData
 
-# How fast the spectrum of correlated noise falls. On 50,000 rows of 512 + 256 + 128 columns k-means then finds most of
-# 20 clusters where columns have one scale, and few where every view is scaled to the same total.
+# Decay rate of the spectrum of correlated noise. With it, on 50,000 rows of 512 + 256 + 128 columns, k-means finds most
+# of 20 clusters if all columns have one scale, and few if every view is scaled to the same total.
 DECAY = 2.95
 
 
 def zipf(
     views: Mapping[str, Any], y: np.ndarray, seed: int, s: float = 1.0, least: int = 15
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Return rows of a labelled set, thinned so that its classes have sizes n / rank**s, in random order.
+    """Return a labelled set subsampled to classes of sizes n / rank**s, with random ranks.
 
-    n is the size of the largest class. No class is left with fewer than ``least`` rows, unless it has fewer.
+    n is the size of the largest class. Every class keeps at least ``least`` rows, or all if it has fewer.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def make_blobs(
     gap : float
         Distance between the two nearest centres of a view, in standard deviations of the noise.
     shown : ndarray of bool of shape (V, k), optional
-        Which view shows which cluster; where one does not, the cluster lies on the first one there.
+        Which view shows which cluster; in a view that does not show it, a cluster has the first one's centre.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def make_blobs(
 
 
 def nearest_distance(points: np.ndarray) -> float:
-    """Return the distance between the two nearest of some points.
+    """Return the smallest distance between two of the points.
 
     Examples
     --------
@@ -105,9 +105,9 @@ def make_noisy(
 ) -> MultiViewData:
     """Return clusters of about equal size in many noisy columns.
 
-    Every view puts the clusters' centres at random, ``length`` from the origin. White noise has variance 1 in every
-    column. Correlated noise has the same variance in all, with the spectrum of :func:`noise_spectrum` along random
-    directions, so that columns have nearly one scale.
+    Every view has random cluster centres, at distance ``length`` from the origin. White noise has variance 1 in every
+    column. Correlated noise has the same total variance, with the spectrum of :func:`noise_spectrum` along random
+    directions, so that columns have nearly the same scale.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def noise_spectrum(width: int) -> np.ndarray:
 
 
 def geometric_sizes(largest: int, smallest: int, count: int) -> tuple[int, ...]:
-    """Return sizes of which each is the same share of the one before.
+    """Return sizes in geometric progression.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def geometric_sizes(largest: int, smallest: int, count: int) -> tuple[int, ...]:
 
 
 def zipf_sizes(largest: int, count: int, least: int = 15) -> tuple[int, ...]:
-    """Return sizes of 1 / rank of the largest, none below ``least``.
+    """Return the sizes largest / rank, none below ``least``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How fast: the parts of ``python -m benchmarks speed``, what each measures, and running them."""
+"""The speed benchmark: the parts of ``python -m benchmarks speed``, and running them."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from benchmarks.suites import FILE_ORDER, Run
 from benchmarks.timing import measure_speed
 from coterie.peers.registry import CONCAT_LSC, COTERIE, LSC, METHODS, MVSCB, PUBLISHED, Method
 
-# A method that took longer than this, in seconds, is not asked for more rows.
+# A method that took longer than this, in seconds, is not run on more rows.
 TOO_SLOW = 60.0
-# Nor is one that must be expected to take this much longer.
+# Nor is one whose expected time is longer than this, in seconds.
 TOO_SLOW_BY_FAR = 4 * TOO_SLOW
 
 
 @dataclass(frozen=True)
 class SpeedRun(Run):
-    """One method on so many rows, timed."""
+    """A timed run of one method on a number of rows."""
 
     part: str = ""
     kind: str = "fit"  # or "predict", "start", "report"
-    columns: tuple[int, ...] = ()  # of synthetic views; none for a data set that has a name
-    product_landmarks: int = 600  # of the bare product that it is measured in
+    columns: tuple[int, ...] = ()  # of synthetic views; empty for a named data set
+    product_landmarks: int = 600  # of the bare product, the unit of time
     repeats: int = 3
     patience: float = 60.0  # seconds after which there are no more repeats
     order: str = FILE_ORDER  # times do not depend on it
 
     def settings(self) -> dict[str, Any]:
-        """Return what makes it another measurement; repeats and patience do not."""
+        """Return the settings that identify a measurement, without repeats and patience."""
         return {"part": self.part, **super().settings()}
 
     def parameters(self) -> dict[str, Any]:
-        """Return what is set on the estimator, or on a new process."""
+        """Return the parameters of the estimator, or of the new process."""
         return self.method.params if self.kind == "start" else super().parameters()
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: the real thing, or a rehearsal of it."""
+    """The sizes of the benchmark, in full or for a quick trial."""
 
     images: str = "mnist"
     image_rows: int = 70_000
@@ -90,7 +90,7 @@ LIBRARIES = (
     Method("FAISS k-means, 1 run", "faiss.Kmeans"),
     Method("FAISS k-means, 1 run on a sample", "faiss.Kmeans", {"all_rows": False}),
 )
-# The methods of README's table, and what they are called there.
+# The methods of README's table -> their names there.
 SUMMARY = {
     "Coterie": "Coterie, defaults",
     "Guided co-training": "guided co-training, as published",
@@ -114,13 +114,13 @@ Group = list[SpeedRun]  # runs that share a process
 
 
 def published(sizes: Sizes) -> Method:
-    """Return the paper's method at the size that the promise is about, all ten rounds."""
+    """Return the paper's method with all ten rounds, and the number of landmarks of the promised time."""
     params = {"tol": 0, "n_landmarks": sizes.published_landmarks, "n_neighbors": 8, "max_iter": 10}
     return PUBLISHED.given(**params)
 
 
 def synthetic_name(columns: Sequence[int]) -> str:
-    """Return what synthetic views are called.
+    """Return the name of synthetic views.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def synthetic_name(columns: Sequence[int]) -> str:
 
 
 def mnist_part(sizes: Sizes) -> list[Group]:
-    """Return whole fits of the images, and of k-means, once."""
+    """Return whole fits of the images, and a single one by k-means."""
     methods = (published(sizes), COTERIE, KMEANS)
     return [
         [
@@ -150,7 +150,7 @@ def mnist_part(sizes: Sizes) -> list[Group]:
 
 
 def rows_part(sizes: Sizes) -> list[Group]:
-    """Return the same settings on more and more rows; each has a process of its own, for its memory."""
+    """Return fits of the same settings on growing numbers of rows, each in its own process to measure its memory."""
     method = COTERIE.given(n_landmarks=sizes.synthetic_landmarks, n_neighbors=10)
     return [
         [
@@ -180,7 +180,7 @@ def predict_part(sizes: Sizes) -> list[Group]:
 
 
 def peers_part(sizes: Sizes) -> list[Group]:
-    """Return all methods on the same rows, of images and of synthetic views, fewest rows first."""
+    """Return fits of all methods on images and on synthetic views, by growing number of rows."""
     data: tuple[tuple[str, tuple[int, ...]], ...] = (
         (sizes.images, ()),
         (synthetic_name(sizes.synthetic_columns), sizes.synthetic_columns),
@@ -196,7 +196,7 @@ def peers_part(sizes: Sizes) -> list[Group]:
 
 
 def million_part(sizes: Sizes) -> list[Group]:
-    """Return wide views of many rows, prepared by default (which may reduce columns) and by scaling alone."""
+    """Return fits of wide views of many rows, prepared by default (which may reduce columns) and by scaling alone."""
     return [
         [
             SpeedRun(
@@ -215,7 +215,7 @@ def million_part(sizes: Sizes) -> list[Group]:
 
 
 def summary_part(sizes: Sizes) -> list[Group]:
-    """Return the methods of README's table, on the images and on the million rows."""
+    """Return fits of the methods in README's table, on the images and on the million rows."""
     data: tuple[tuple[str, int, tuple[int, ...]], ...] = (
         (sizes.images, sizes.image_rows, ()),
         (synthetic_name(sizes.million_columns), sizes.million_rows, sizes.million_columns),
@@ -230,7 +230,7 @@ def summary_part(sizes: Sizes) -> list[Group]:
 
 
 def start_part(sizes: Sizes) -> list[Group]:
-    """Return what a new process does first."""
+    """Return starts of new processes: imports, and the first fit."""
     return [
         [
             SpeedRun(
@@ -247,7 +247,7 @@ def start_part(sizes: Sizes) -> list[Group]:
 
 
 def report_part(sizes: Sizes) -> list[Group]:
-    """Return reports of more and more rows, which neither time nor size should follow."""
+    """Return reports of growing numbers of rows, on which neither time nor size should depend."""
     return [
         [
             SpeedRun(
@@ -286,19 +286,19 @@ def run_speed(
     again: bool = False,
     progress: bool = True,
 ) -> Summary:
-    """Measure the parts, and add each measurement to the results as soon as it is taken.
+    """Measure the parts, and append each measurement to the results as soon as it is done.
 
     Parameters
     ----------
     parts : names out of ``PARTS``
     results : path
-        A file of JSON lines; what it holds is not measured again.
+        A file of JSON lines; measurements that are in it are not repeated.
     data_home : path, optional
-        Where data sets lie; None is as in :func:`coterie.datasets.load_views`.
+        Folder of the data sets; None is as in :func:`coterie.datasets.load_views`.
     sizes : Sizes
-        How much is measured.
+        The sizes to measure.
     again : bool
-        Whether to measure everything anew; tables show what was measured last.
+        Whether to repeat measurements that are in the results; tables show the last ones.
     progress : bool
         Whether to show bars on standard error.
 
@@ -326,7 +326,7 @@ def run_speed(
 
 
 def able(group: Group, summary: Summary) -> Group:
-    """Return the runs whose packages are here; the others' reasons go to the summary."""
+    """Return the runs whose packages can be imported; the reasons for the others are added to the summary."""
     reasons = {run.method.name: why_not(run.method) for run in group}
     for name, reason in reasons.items():
         if reason is not None:
@@ -335,7 +335,7 @@ def able(group: Group, summary: Summary) -> Group:
 
 
 def is_too_slow(run: SpeedRun, records: Sequence[Record]) -> bool:
-    """Return whether fewer rows took so long already that these are not worth waiting for."""
+    """Return whether a run is to be skipped because fewer rows took too long already."""
     if run.part != "peers" or run.rows is None:
         return False
     taken = {
@@ -350,7 +350,7 @@ def is_too_slow(run: SpeedRun, records: Sequence[Record]) -> bool:
 
 
 def expected_seconds(taken: dict[int, float], n_rows: int) -> float:
-    """Return what more rows will take, by the growth between the last two sizes.
+    """Return the time extrapolated to ``n_rows`` with the growth rate between the last two sizes.
 
     Examples
     --------

@@ -12,15 +12,15 @@ from benchmarks.states import earlier_note
 from benchmarks.tables import Table
 from coterie.peers.registry import COTERIE
 
-# What a fit may take beyond its input.
+# Memory that a fit may take beyond its input.
 BYTES_PER_ROW = 300
 EXTRA_MEGABYTES = 300
 
-STAGES = ("preparation", "landmarks", "graphs", "n_clusters", "rounds", "assignment", "explanation")  # then others
+STAGES = ("preparation", "landmarks", "graphs", "n_clusters", "rounds", "assignment", "explanation")  # others follow
 
 
 def speed_tables(records: Sequence[Record]) -> dict[str, Table]:
-    """Return all tables that the records allow, by name."""
+    """Return all tables for which there are records, by name."""
     makers = {
         "speed_mnist": ("mnist", mnist_table),
         "speed_stages": ("mnist", stages_table),
@@ -40,12 +40,12 @@ def speed_tables(records: Sequence[Record]) -> dict[str, Table]:
 
 
 def own_lines(records: Iterable[Record]) -> list[Record]:
-    """Return the lines of Coterie's defaults; those of the published method and of a new process hardly change."""
+    """Return the records of GuidedCoTraining; the published method and process starts hardly change with the code."""
     return [record for record in records if record["settings"].get("estimator") == COTERIE.estimator]
 
 
 def latest(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Return the records by part; of what was measured several times the last counts."""
+    """Return the last record of every measurement, by part."""
     last: dict[tuple, Record] = {}
     for record in records:
         rows = record["settings"].get("rows")
@@ -76,7 +76,7 @@ def mnist_table(records: Sequence[Record]) -> Table:
 
 
 def stages_table(records: Sequence[Record]) -> Table:
-    """Return where the time of a fit goes, in bare products, before and after."""
+    """Return the time of the stages of a fit, in bare products; records marked "before" come first."""
     columns = [record for record in records if record.get("stages")]
     columns.sort(key=lambda record: record.get("when") != "before")
     found = {stage for record in columns for stage in record["stages"]}
@@ -89,7 +89,7 @@ def stages_table(records: Sequence[Record]) -> Table:
 
 
 def stage_order(stage: str) -> tuple[bool, int, str]:
-    """Return where a stage stands: in the order of a fit, parts behind their whole, the total last.
+    """Return the sort key of a stage: stages in the order of a fit, each before its parts, the total last.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def stage_order(stage: str) -> tuple[bool, int, str]:
 
 
 def rows_table(records: Sequence[Record]) -> Table:
-    """Return time per row and memory against the number of rows, with their growth in the last line."""
+    """Return time and memory by the number of rows, with the growth exponent of time in the last line."""
     ordered = sorted(records, key=lambda record: record["n_rows"])
     first = ordered[0]
     rows = [
@@ -153,7 +153,7 @@ def predict_table(records: Sequence[Record]) -> Table:
 
 
 def peer_tables(records: Sequence[Record]) -> dict[str, Table]:
-    """Return, for each data set, bare products and accuracy of all methods against the number of rows."""
+    """Return, for each data set, a table of the time in bare products and the accuracy of methods by number of rows."""
     tables = {}
     for data in dict.fromkeys(record["data"] for record in records):
         cells = {(r["method"], r["n_rows"]): peer_cell(r) for r in records if r["data"] == data}
@@ -175,7 +175,7 @@ def peer_cell(record: Mapping) -> str:
 
 
 def million_table(records: Sequence[Record]) -> Table:
-    """Return how much of a fit is the product."""
+    """Return the share of a fit's time that is spent in products, and in graphs."""
     rows = []
     for record in records:
         stages = record["stages"]
@@ -209,19 +209,19 @@ def methods_table(records: Sequence[Record]) -> Table:
             f"{record['ACC']:.3f}",
         )
         for record in records
-        if "seconds" in record  # none of a fit that was ended
+        if "seconds" in record  # a fit that was ended has none
     )
     return Table("Five methods", ("data", "rows", "method", "seconds", "bare products", "peak MB", "ACC"), rows)
 
 
 def start_table(records: Sequence[Record]) -> Table:
-    """Return how long a new process takes."""
+    """Return the duration of new processes."""
     rows = tuple((record["method"], f"{record['seconds']:.2f}") for record in records)
     return Table("A new process", ("from its start to the end of", "seconds"), rows)
 
 
 def report_table(records: Sequence[Record]) -> Table:
-    """Return how long a report takes, and how large it is, against the number of rows."""
+    """Return the time and size of a report by the number of rows."""
     ordered = sorted(records, key=lambda record: record["n_rows"])
     rows = tuple((f"{r['n_rows']:,}", f"{r['seconds']:.2f}", f"{r['bytes'] / 1000:.0f}") for r in ordered)
     return Table("A report", ("rows", "seconds", "kB"), rows)

@@ -1,4 +1,4 @@
-"""What a table says of the code that Coterie's figures were measured with."""
+"""Notes below tables on the version of the code with which Coterie's figures were measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 Line = Mapping[str, Any]
 
-# Landmarks are means, and three bases are weighed, since these states of the code: they change most figures.
+# Source hashes from before landmarks became means and a third basis was added, which changed most figures.
 CHANGE = "landmarks were means and a third basis was weighed"
 EARLIER = (
     *("61ef1fc924af", "a19f33b8e5c3", "bf482d35a89a", "c1cca615cb7a", "13a59ee583fa", "6037dfadad6d", "6590783e0cb7"),
@@ -17,7 +17,7 @@ EARLIER = (
 
 
 def is_earlier(line: Line) -> bool:
-    """Return whether a line is from before that change; lines that do not name their code all are.
+    """Return whether a line is from before CHANGE; lines that do not name their code are.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def is_earlier(line: Line) -> bool:
 
 
 def earlier_note(lines: Iterable[Line], names: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return what is to be said below a table of Coterie's own lines, as none or one note.
+    """Return no note, or one that says which of Coterie's lines in a table are from before CHANGE.
 
     Parameters
     ----------

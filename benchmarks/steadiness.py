@@ -1,4 +1,4 @@
-"""Does ``stability_`` tell how far fits with different seeds agree?"""
+"""Benchmark of ``stability_``: does it predict how far fits with different seeds agree?"""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SETS = (
     *("digits", "uci", "scene15", "bbcsport", "citeseer", "reuters_1200", "reuters_600", "100leaves", "missing"),
     *("noise", "usps", "nus_like", "mnist"),
 )
-ROWS = 10_000  # of the larger sets
+ROWS = 10_000  # larger sets are sampled to this size
 
 
 def compare_all(
     results: str | os.PathLike[str], n_seeds: int, *, names: Sequence[str] = (), data_home: Any = None
 ) -> int:
-    """Compare fits on every data set that the results do not hold yet; return how many sets were new."""
+    """Compare fits on every data set that is not in the results yet; return the number of new sets."""
     results = Path(results)
     known = {record["data"] for record in read_records(results)}
     new = 0
@@ -45,7 +45,7 @@ def compare_all(
 
 
 def compare(name: str, n_seeds: int, data_home: Any = None) -> Record:
-    """Fit with several seeds; return how alike the labels are, and what the fits said about it."""
+    """Fit with several seeds; return the agreement of the labels, and the ``stability_`` of each fit."""
     from coterie import GuidedCoTraining
 
     warm_up("GuidedCoTraining")
@@ -70,7 +70,7 @@ def compare(name: str, n_seeds: int, data_home: Any = None) -> Record:
 
 
 def cost(timings: dict[str, float]) -> float:
-    """Return the stability's share of the rest of the fit."""
+    """Return the time of the stability stage as a share of the rest of the fit."""
     return timings["stability"] / (timings["total"] - timings["stability"])
 
 
@@ -88,7 +88,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def steadiness_table(records: Sequence[Record]) -> Table:
-    """Return data sets by the agreement of fits, the steadiest first, and what a single fit says of it."""
+    """Return the agreement of fits beside their mean ``stability_``, sets with the highest agreement first."""
     ordered = sorted(last_of(records, "data"), key=lambda record: -record["agreement"])
     rows = [
         (

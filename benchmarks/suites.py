@@ -1,4 +1,4 @@
-"""What is measured: methods with their settings, on data sets, over seeds."""
+"""The suites of benchmarks: methods with their settings, on data sets, over seeds."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from coterie.peers.registry import (
 # How the columns of k-means are scaled; "auto" prepares them as Coterie does.
 SCALINGS = ("none", "block", "half", "standard")
 
-# Settings that change how fast an answer comes, or are part of a run's name already.
+# Parameters that do not change the labels, or are stored in the record apart from its settings.
 NO_SETTINGS = ("n_clusters", "n_jobs", "device", "random_state", "verbose", "store_embedding", "block_size")
 
 
-SHUFFLED, FILE_ORDER = "shuffled", "file"  # how rows are ordered: as the seed draws, or as they are stored
+SHUFFLED, FILE_ORDER = "shuffled", "file"  # order of the rows: drawn by the seed, or as stored
 
 
 @dataclass(frozen=True)
@@ -41,28 +41,28 @@ class Run:
     method: Method
     data: str
     seed: int
-    rows: int | None = None  # so many rows of it only
+    rows: int | None = None  # size of a sample of its rows; None: all
     order: str = SHUFFLED
 
     def settings(self) -> dict[str, Any]:
-        """Return every parameter of the estimator: other defaults are another measurement, and so is another order."""
+        """Return the parameters of the estimator and the order of rows: a change of either is another measurement."""
         own = {"estimator": self.method.estimator, "rows": self.rows, **self.parameters()}
         return own if self.order == FILE_ORDER else {**own, "order": self.order}
 
     def parameters(self) -> dict[str, Any]:
-        """Return what is set on the estimator; of another library's, what was chosen here."""
+        """Return the parameters of the estimator; of another library's, only those that we set."""
         if is_library(self.method):
             return self.method.params
         params = make_estimator(self.method, n_clusters=2, seed=self.seed).get_params()
         return {name: value for name, value in params.items() if name not in NO_SETTINGS}
 
     def key(self) -> tuple[str, str, int, str]:
-        """Return what tells this run from all others."""
+        """Return the key that identifies this run."""
         return (self.method.name, self.data, self.seed, settings_hash(self.settings()))
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
-    """Return twelve characters that stand for the settings.
+    """Return the first twelve hexadecimal digits of a hash of the settings.
 
     Examples
     --------
@@ -79,37 +79,37 @@ def single_views(data: str, landmarks: str) -> list[Method]:
 
 
 def further_methods() -> list[Method]:
-    """Return what else is registered that takes all views and any number of rows."""
+    """Return the other registered methods that take several views and whose time is linear in the rows."""
     return [method for method in other_peers() if method.cost == "linear" and not method.one_view]
 
 
 def other_peers() -> list[Method]:
-    """Return what the paper did not measure, beside k-means; those that take one table on all views side by side."""
+    """Return the registered methods that are neither the paper's nor k-means; one-table methods take all columns."""
     listed = {COTERIE.name, PUBLISHED.name, CONCAT_LSC.name, MVSCB.name, LSC.name, SC.name, EXACT.name}
     return [method for method in METHODS.values() if method.name not in listed and method.estimator != "ConcatKMeans"]
 
 
 def paper_methods(data: str) -> list[Method]:
     """Return the rows of the paper's tables, Coterie's defaults, the method of 2016, and all other peers."""
-    # "We sample 800 landmark points": drawn at random, which comes nearer to the paper's figures than k-means.
+    # "We sample 800 landmark points": at random, with which figures are nearer to the paper's than with k-means.
     own = [*single_views(data, "random"), CONCAT_LSC.given(landmarks="random"), MVSCB, PUBLISHED, COTERIE, EXACT]
     return [*own, SC, *other_peers(), *LIBRARIES]
 
 
 def leaderboard_methods(data: str) -> list[Method]:
-    """Return what a user could choose from."""
+    """Return all methods that a user could choose."""
     kmeans = [METHODS[f"k-means, {scaling}"] for scaling in SCALINGS]
     ours = [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, EXACT, SC]
     return [*ours, *other_peers(), *LIBRARIES, *single_views(data, "kmeans")]
 
 
 def robustness_methods(data: str) -> list[Method]:
-    """Return what is asked how it bears views of noise and missing views."""
+    """Return the methods that are tested for robustness against noise views and missing views."""
     return [COTERIE, PUBLISHED, METHODS["k-means, standard"], MVSCB]
 
 
 def unequal_methods(data: str) -> list[Method]:
-    """Return what is asked how it bears clusters of unequal size; k-means starts less often where it takes long."""
+    """Return the methods that are tested on clusters of unequal size; k-means has fewer restarts on large sets."""
     starts = {} if is_small(data) else {"n_init": 3}
     kmeans = [METHODS[f"k-means, {scaling}"].given(**starts) for scaling in (*SCALINGS, "auto")]
     return [COTERIE, PUBLISHED, *kmeans, CONCAT_LSC, MVSCB, *further_methods()]
@@ -122,7 +122,7 @@ def landmark_methods(data: str) -> list[Method]:
     ]
 
 
-# Endings of the names of data sets, and what stands above their columns.
+# Endings of the names of data sets -> headings of their columns.
 TROUBLES = {
     "_noise1": "1 view of noise",
     "_noise2": "2 views of noise",
@@ -197,7 +197,7 @@ def plan(
     Raises
     ------
     ValueError
-        If ``only_data`` or ``only_method`` names what the suite does not have.
+        If the suite has no data set or method that ``only_data`` or ``only_method`` names.
 
     Examples
     --------

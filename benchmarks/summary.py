@@ -1,4 +1,4 @@
-"""The tables that a reader meets first: a few methods in README, and where Coterie loses in the guide to trust."""
+"""Summaries: the table of five methods in README, and the sets on which Coterie loses in the guide to trust."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from benchmarks.tables import SYNTHETIC, Cell, Table, summarise, unequal_lines, 
 from coterie.peers.registry import COTERIE
 
 BENCHMARKS = "docs/background/benchmarks.md"  # from README
-LOST_BY = 0.03  # of ARI; less is what other seeds change
+LOST_BY = 0.03  # of ARI; smaller differences are within the variation between seeds
 
 
 def summary_table(leaderboard: Sequence[Record], speed: Sequence[Record], sizes: Sizes = FULL) -> Table:
-    """Return a few methods' mean NMI over real sets, on how many of these each is best, and their seconds.
+    """Return five methods' mean NMI over real sets, the number of sets on which each is best, and their seconds.
 
-    Sets on which one of them was not measured are left out. Seconds that were measured with other settings than
-    today's are another method's, and shown as a dash.
+    Sets on which one of them was not measured are left out. Seconds measured with other than the current settings are
+    replaced by a dash.
     """
     kept = [r for r in leaderboard if r["method"] in SUMMARY and r["data"] not in SYNTHETIC]
     real = shared_means(summarise(kept, "NMI"))
@@ -44,7 +44,7 @@ def summary_table(leaderboard: Sequence[Record], speed: Sequence[Record], sizes:
 
 
 def order_note(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return which of the methods were measured on rows in file order, as none or one note."""
+    """Return no note, or one with the methods that were measured on rows in file order."""
     orders: dict[str, set[str]] = {}
     for record in last_of(filterfalse(failed, records), "method", "data", "seed"):
         orders.setdefault(record["method"], set()).add(record["settings"].get("order", FILE_ORDER))
@@ -53,12 +53,12 @@ def order_note(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def summary_seconds(speed: Sequence[Record], sizes: Sizes) -> dict[str, list[str]]:
-    """Return each method's seconds on the images and on the million rows; a dash where today's settings have none."""
+    """Return each method's seconds on the images and on the million rows; a dash if the current settings have none."""
     measured = {record_key(record): record for record in speed}
     found: dict[str, list[str]] = {method: [] for method in SUMMARY}
     for run in (run for group in summary_part(sizes) for run in group):
         record = measured.get(run.key())
-        seconds = None if record is None else record.get("seconds")  # none of a fit that was ended
+        seconds = None if record is None else record.get("seconds")  # a fit that was ended has none
         found[run.method.name].append("-" if seconds is None else f"{seconds:.1f}")
     return found
 
@@ -88,7 +88,7 @@ def lost_sentence(leaderboard: Sequence[Record]) -> str:
 
 
 def lost_table(unequal: Sequence[Record]) -> Table | str:
-    """Return the kinds of data on which another method has an ARI that is higher by more than LOST_BY, or a word."""
+    """Return the kinds of data on which another method's ARI is higher by more than LOST_BY; a sentence if none."""
     rows = []
     for title, line in unequal_lines(summarise(unequal, "ARI"))[1].items():
         own = line.pop(COTERIE.name, None)

@@ -1,4 +1,4 @@
-"""Records -> tables: ours beside the paper's, cell by cell, in Markdown and LaTeX."""
+"""Records -> tables in Markdown and LaTeX, our figures beside the paper's in every cell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAPER_METHODS = (
     "Exact 2016",
 )
 SYNTHETIC = ("weak", "scaled", "duplicated", "missing", "noise")
-SMALL_ROWS = 5_000  # sets of up to so many rows have a mean of their own: the methods of all pairs ran on no others
+SMALL_ROWS = 5_000  # sets up to this size have a mean of their own: methods that compare all pairs ran on no others
 SINGLE_VIEW = re.compile(r"SC\(\d+\)")
 
 
@@ -47,7 +47,7 @@ class Table:
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()  # what stands below it
+    notes: tuple[str, ...] = ()  # paragraphs below it
 
 
 def paper_targets() -> dict[tuple[str, str, str], float]:
@@ -70,8 +70,7 @@ def paper_targets() -> dict[tuple[str, str, str], float]:
 def summarise(records: Iterable[Record], measure: str) -> dict[tuple[str, str], Cell]:
     """Return mean and deviation over seeds, by method and data set.
 
-    Where a method was measured with several settings, those that were measured last count: its
-    defaults have changed.
+    Of a method that was measured with several settings, because its defaults changed, only the last settings are used.
     """
     groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for record in filterfalse(failed, records):
@@ -83,7 +82,7 @@ def summarise(records: Iterable[Record], measure: str) -> dict[tuple[str, str], 
 
 
 def figure(record: Record, measure: str) -> float:
-    """Return a figure of a record; where a fit waited for the processor most of the time, seconds are those it had.
+    """Return a figure of a record; "seconds" is processor time if the fit waited for the processor most of the time.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def figure(record: Record, measure: str) -> float:
 
 
 def waited(record: Record) -> bool:
-    """Return whether a fit had less than half a core: others used the machine."""
+    """Return whether a fit had less than half a core, because other processes used the machine."""
     return "cpu_seconds" in record and record["seconds"] > 2 * record["cpu_seconds"]
 
 
@@ -133,10 +132,10 @@ def show_cell(cell: Cell | None, target: float | None = None, digits: int = 3) -
 
 
 def paper_table(records: Sequence[Record], measure: str) -> Table:
-    """Return the paper's Table 2 (NMI) or 3 (ACC), with its figures where the data are the same."""
+    """Return our figures for the paper's Table 2 (NMI) or 3 (ACC), beside the paper's where the data are the same."""
     cells = summarise(records, measure)
     whole = all(record["settings"].get("rows") is None for record in records)
-    targets = paper_targets() if whole else {}  # some rows of a data set are not the paper's data set
+    targets = paper_targets() if whole else {}  # a sample of the rows is not the paper's data set
     columns = [name for name in SUITES["paper"].data if any(data == name for _, data in cells)]
     refused = refusals(records, cells)
     others = dict.fromkeys(method for method, _ in (*cells, *refused) if method not in PAPER_METHODS)
@@ -160,10 +159,10 @@ def paper_table(records: Sequence[Record], measure: str) -> Table:
 
 
 def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
-    """Return methods by data sets, the best mean over small sets first.
+    """Return a table of methods by data sets, sorted by the mean over small sets, best first.
 
-    Means are over the real sets, all of them and those of up to 5,000 rows, or over synthetic ones where there are no
-    others; a method that did not run on one of them has none.
+    Means are over all real sets, and over those of up to 5,000 rows; over the synthetic sets if there are no real ones.
+    A method that was not measured on all of these sets has no mean.
     """
     cells = with_single_views(summarise(records, measure))
     refused = refusals(records, cells)
@@ -192,7 +191,7 @@ def leaderboard_table(records: Sequence[Record], measure: str) -> Table:
 
 
 def empty_note(rows: Iterable[Sequence[str]], n_sets: int) -> tuple[str, ...]:
-    """Return what a cell with neither a figure nor a dash means, as none or one note.
+    """Return no note, or one that explains empty cells.
 
     Examples
     --------
@@ -204,20 +203,20 @@ def empty_note(rows: Iterable[Sequence[str]], n_sets: int) -> tuple[str, ...]:
 
 
 def mean_over(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> float | None:
-    """Return a method's mean over data sets, None where it lacks one."""
+    """Return a method's mean over data sets; None unless it was measured on all of them."""
     if not all((method, name) in cells for name in names):
         return None
     return float(np.mean([cells[method, name].mean for name in names]))
 
 
 def refusals(records: Iterable[Record], cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, str], str]:
-    """Return why methods have no figure on data sets."""
+    """Return the reasons for missing figures, by method and data set."""
     found = {(record["method"], record["data"]): record["failed"] for record in filter(failed, records)}
     return {names: reason for names, reason in found.items() if names not in cells}
 
 
 def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell], measure: str) -> tuple[str, ...]:
-    """Return what is said below a table: why there is a dash, which rows were in file order, which seconds differ."""
+    """Return the notes below a table: seeds, reasons for dashes, rows in file order, processor seconds, code states."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for (method, data), reason in refusals(records, cells).items():
         reasons.setdefault(reason, {}).setdefault(DATA[data].title, []).append(method)
@@ -237,7 +236,7 @@ def notes_of(records: Sequence[Record], cells: Mapping[tuple[str, str], Cell], m
 
 
 def seeds_note(records: Sequence[Record], measure: str) -> tuple[str, ...]:
-    """Return how many seeds figures are means of, by method; none where each has one.
+    """Return a note with the number of seeds of each method; no note if all have one.
 
     Examples
     --------
@@ -263,7 +262,7 @@ def seeds_note(records: Sequence[Record], measure: str) -> tuple[str, ...]:
 
 
 def state_notes(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return what is to be said of the code that Coterie was measured with."""
+    """Return the notes on the states of the code with which Coterie was measured."""
     own = (r for r in records if r["method"] == COTERIE.name and not failed(r) and "code" in r)
     shown = last_of(own, "data", "seed")
     states = {record["code"]["source"] for record in shown}
@@ -272,7 +271,7 @@ def state_notes(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def in_file_order(records: Iterable[Record]) -> str:
-    """Return the methods whose last figures are of rows in file order, with the data sets where it is not all."""
+    """Return the methods whose last figures are of rows in file order, with the data sets unless all of them are."""
     orders: dict[str, dict[str, str]] = {}
     for record in filterfalse(failed, records):
         orders.setdefault(record["method"], {})[record["data"]] = record["settings"].get("order", FILE_ORDER)
@@ -285,7 +284,7 @@ def in_file_order(records: Iterable[Record]) -> str:
 
 
 def robustness_table(records: Sequence[Record], measure: str) -> Table:
-    """Return data sets and methods by what was done to the data set."""
+    """Return a table of data sets and methods by the noise or gaps that were added to the data set."""
     cells = summarise(records, measure)
     digits = 3 if measure != "seconds" else 2
     rows = []
@@ -298,7 +297,7 @@ def robustness_table(records: Sequence[Record], measure: str) -> Table:
 
 
 def unequal_table(records: Sequence[Record], measure: str) -> Table:
-    """Return data sets by methods, the draws of one kind in one line, with the means below."""
+    """Return a table of data sets by methods, one line for all draws of a kind, with the means below."""
     cells = summarise(records, measure)
     methods, lines = unequal_lines(cells)
     digits = 3 if measure != "seconds" else 2
@@ -326,7 +325,7 @@ def unequal_lines(cells: Mapping[tuple[str, str], Cell]) -> tuple[list[str], dic
 
 
 def mean_of(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[str]) -> Cell | None:
-    """Return a method's mean over draws of a data set; None unless it was measured on all that others were."""
+    """Return a method's mean over the draws of a data set; None unless it was measured on all of them."""
     found = [cells[method, name] for name in names if (method, name) in cells]
     if len(found) < len(names):
         return None
@@ -334,10 +333,7 @@ def mean_of(cells: Mapping[tuple[str, str], Cell], method: str, names: Sequence[
 
 
 def with_single_views(cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, str], Cell]:
-    """Return the cells with SC(1), SC(2), ... replaced by the best view and the mean view.
-
-    Which view is best only labels can tell.
-    """
+    """Return the cells with SC(1), SC(2), ... replaced by the best view, known from labels alone, and the mean view."""
     merged = {names: cell for names, cell in cells.items() if not SINGLE_VIEW.fullmatch(names[0])}
     singles: dict[str, list[Cell]] = {}
     for (method, data), cell in cells.items():
@@ -350,7 +346,7 @@ def with_single_views(cells: Mapping[tuple[str, str], Cell]) -> dict[tuple[str, 
 
 
 def markdown(table: Table) -> str:
-    """Return the table in Markdown, its notes below.
+    """Return the table in Markdown, followed by its notes.
 
     Examples
     --------
@@ -361,7 +357,7 @@ def markdown(table: Table) -> str:
     """
     lines = [table.header, ("---",) * len(table.header), *table.rows]
     body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    kept = body.replace(" ± ", "\u00a0±\u00a0")  # no line ends there
+    kept = body.replace(" ± ", "\u00a0±\u00a0")  # non-breaking
     return "\n\n".join([kept, *table.notes])
 
 
@@ -403,13 +399,13 @@ def latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Return text as LaTeX wants it."""
+    """Return text with LaTeX's special characters escaped."""
     text = re.sub(r"([&%$#_{}])", r"\\\1", text)
     return text.replace("±", r"$\pm$")
 
 
 def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
-    """Return all tables that the suites' records allow, by name."""
+    """Return all tables for which the suites have records, by name."""
     makers = {
         "paper": paper_table,
         "leaderboard": leaderboard_table,
@@ -425,7 +421,7 @@ def tables_of(results: Mapping[str, Sequence[Record]]) -> dict[str, Table]:
 
 
 def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table | str]) -> list[Path]:
-    """Put tables, and sentences with figures, between their markers; return the files that changed.
+    """Write tables, and sentences with figures, between their markers; return the files that changed.
 
     The markers are ``<!-- table:NAME -->`` and ``<!-- /table:NAME -->``.
 
@@ -445,7 +441,7 @@ def rewrite_tables(paths: Iterable[Path], tables: Mapping[str, Table | str]) -> 
 
 
 def replace_tables(text: str, tables: Mapping[str, Table | str], owner: str = "text") -> str:
-    """Return the text with the tables between their markers; other markers stay as they are."""
+    """Return the text with the tables inserted between their markers; other markers are unchanged."""
     for name in re.findall(r"<!-- table:([\w-]+) -->", text):
         if f"<!-- /table:{name} -->" not in text:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Times that can be compared: each in units of the bare product of rows and landmarks, taken before and after."""
+"""Comparable times: in units of the bare product of rows and landmarks, which is timed before and after."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from coterie.datasets import MultiViewData, iterate_views
 if TYPE_CHECKING:
     from benchmarks.speed import SpeedRun
 
-# The product is taken on at most this many rows: its time per row is the same for more.
+# The product is timed on at most this many rows: its time per row is the same for more.
 PRODUCT_ROWS = 70_000
-# It is taken at least this often, and for at least so many seconds.
+# It is repeated at least PRODUCT_TIMES times, and for at least PRODUCT_SECONDS.
 PRODUCT_TIMES = 3
 PRODUCT_SECONDS = 0.1
 
-# A fit of so many rows loads all compiled kernels that a fit of more needs.
+# A fit of this many rows loads all compiled kernels that a larger fit needs.
 WARM_UP_ROWS = 1200
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """A time: by the clock, and by what all cores did for this process alone."""
+    """A duration: wall-clock time, and processor time of this process on all cores."""
 
     wall: float
     cpu: float
@@ -50,7 +50,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Timed:
-    """Something that was done, how long it took, and how long the bare product took around it."""
+    """A timed result, with the time of the bare product around it."""
 
     seconds: Seconds
     product: Seconds
@@ -58,17 +58,17 @@ class Timed:
 
     @property
     def ratio(self) -> float:
-        """How many bare products it took."""
+        """Wall-clock time in units of the bare product."""
         return self.seconds.wall / self.product.wall
 
     @property
     def cpu_ratio(self) -> float:
-        """The same by the time of cores, which others' work disturbs less, but idle cores do not show in."""
+        """Processor time in units of the bare product: less disturbed by other processes, but blind to idle cores."""
         return self.seconds.cpu / self.product.cpu
 
 
 def timed_call(work: Callable[[], Any]) -> tuple[Seconds, Any]:
-    """Return how long a call took, and its result.
+    """Return the duration of a call, and its result.
 
     Examples
     --------
@@ -83,23 +83,23 @@ def timed_call(work: Callable[[], Any]) -> tuple[Seconds, Any]:
 
 @dataclass(frozen=True)
 class BareProduct:
-    """One float32 product of the rows with the landmarks, on all threads: what no fit can do without."""
+    """One float32 product of the rows with the landmarks, on all threads: the work that every fit needs."""
 
     table: np.ndarray  # (b, d)
     landmarks: np.ndarray  # (d, p)
-    out: np.ndarray  # (b, p), so that no time goes into new memory
+    out: np.ndarray  # (b, p), so that the time has no allocation in it
     n_rows: int
 
     @classmethod
     def of(cls, views: Mapping[str, np.ndarray], n_landmarks: int) -> BareProduct:
-        """Return the product of all views side by side with their first rows."""
+        """Return the product of the concatenated views with their first rows as landmarks."""
         n_rows = len(next(iter(views.values())))
         table = side_by_side({name: view[:PRODUCT_ROWS] for name, view in views.items()})
         landmarks = np.resize(table, (n_landmarks, table.shape[1])).T.copy()
         return cls(table, landmarks, np.zeros((len(table), n_landmarks), np.float32), n_rows)
 
     def seconds(self) -> Seconds:
-        """Return how long the product of all rows takes: the median of several."""
+        """Return the median duration of the product, scaled to all rows."""
         taken: list[Seconds] = []
         begun = time.perf_counter()
         while len(taken) < PRODUCT_TIMES or time.perf_counter() - begun < PRODUCT_SECONDS:
@@ -154,11 +154,11 @@ def measure_fit(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a timed fit leaves behind."""
+    """The results of a timed fit."""
 
     labels: np.ndarray
     timings: dict[str, float]  # seconds by stage
-    peak: int  # bytes beyond what was there before
+    peak: int  # bytes beyond those in use before
 
 
 def measure_predict(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
@@ -170,13 +170,13 @@ def measure_predict(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
     def predict() -> tuple[Seconds, Any]:
         return timed_call(lambda: model.predict(data.views))
 
-    predict()  # loads what it needs
+    predict()  # loads kernels
     timed = interleaved(predict, product.seconds, run.repeats, run.patience)
     return {**as_record(timed, product), "n_rows": len(data.target)}
 
 
 def measure_start(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
-    """Time new processes, from their start to their end."""
+    """Time whole new processes."""
 
     def begin() -> float:
         started = time.perf_counter()
@@ -189,7 +189,7 @@ def measure_start(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
 
 
 def measure_report(run: SpeedRun, data_home: str | None) -> dict[str, Any]:
-    """Time whole reports, with ids, known labels and columns to colour by, and weigh the page."""
+    """Measure the time of whole reports, with ids, known labels and columns to colour by, and the size of the page."""
     data, n_clusters = read_data(run, data_home)
     model = make_clustering(run.method, n_clusters, run.seed).fit(data.views)
     names = [f"class {label}" for label in data.target]
@@ -217,9 +217,9 @@ MEASURES: dict[str, Callable[[Any, str | None], dict[str, Any]]] = {
 def interleaved(
     work: Callable[[], tuple[Seconds, Any]], product: Callable[[], Seconds], repeats: int, patience: float
 ) -> list[Timed]:
-    """Do the work several times, the product before and after each.
+    """Time the work several times, with the product before and after each.
 
-    Whatever else the machine does then slows both. There is no further repeat once ``patience`` seconds are spent.
+    Other processes then slow both. No repeat begins after ``patience`` seconds of work.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def interleaved(
     >>> [t.ratio for t in interleaved(lambda: (work, "done"), lambda: product, repeats=3, patience=10)]
     [3.0, 3.0]
     """
-    product()  # the first one finds cold caches and sleeping threads
+    product()  # not used: cold caches and sleeping threads
     timed: list[Timed] = []
     before = product()
     while len(timed) < repeats and sum(t.seconds.wall for t in timed) < patience:
@@ -239,12 +239,12 @@ def interleaved(
 
 
 def median_of(timed: Sequence[Timed]) -> Timed:
-    """Return the one with the median ratio (the lower one of two)."""
+    """Return the repeat with the median ratio (the lower one of two)."""
     return sorted(timed, key=lambda t: t.ratio)[(len(timed) - 1) // 2]
 
 
 def as_record(timed: Sequence[Timed], product: BareProduct) -> dict[str, Any]:
-    """Return what the repeats came to: the one with the median ratio counts."""
+    """Return the entries of a record: the repeat with the median ratio, and the figures of all."""
     middle = median_of(timed)
     return {
         "seconds": round(middle.seconds.wall, 4),
@@ -258,19 +258,19 @@ def as_record(timed: Sequence[Timed], product: BareProduct) -> dict[str, Any]:
 
 
 def rounded(values: Any) -> list[float]:
-    """Return numbers as they are written down."""
+    """Return numbers with the four decimals of records."""
     return [round(float(value), 4) for value in values]
 
 
 def read_data(run: SpeedRun, data_home: str | None) -> tuple[Any, int]:
-    """Return the run's rows and the number of their classes."""
+    """Return the run's data and its number of classes."""
     data = cached_rows(run.data, run.columns, run.rows, data_home)
     return data, len(set(data.target.tolist()))  # type: ignore[union-attr]
 
 
 @lru_cache(maxsize=1)
 def cached_rows(name: str, columns: tuple[int, ...], rows: int | None, data_home: str | None) -> MultiViewData:
-    """Return a data set, or synthetic views of so many columns; the last one stays for the next run."""
+    """Return a data set, or synthetic views with these columns; the last one is cached for the next run."""
     if columns:
         assert rows is not None
         return synthetic_rows(rows, columns)
@@ -278,7 +278,7 @@ def cached_rows(name: str, columns: tuple[int, ...], rows: int | None, data_home
 
 
 def synthetic_rows(n_rows: int, columns: Sequence[int], n_clusters: int = 20) -> MultiViewData:
-    """Return float32 views that were filled block by block, so that there is never a second copy of them.
+    """Return synthetic float32 views, filled block by block so that memory never holds a second copy.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def synthetic_rows(n_rows: int, columns: Sequence[int], n_clusters: int = 20) ->
 
 
 def warm_up_on(run: SpeedRun, data: MultiViewData, n_clusters: int) -> None:
-    """Fit some of the rows once, so that no run's time holds the loading of compiled kernels."""
+    """Fit some of the rows once, so that compiled kernels are loaded before the timed runs."""
     if not is_library(run.method):
         few = {name: view[:WARM_UP_ROWS] for name, view in data.views.items()}
         make_clustering(run.method, n_clusters, run.seed).fit(few)

@@ -12,11 +12,11 @@ from benchmarks.dataset import DataSet, bundle
 from benchmarks.shapes import geometric_sizes, make_blobs, make_noisy, zipf, zipf_sizes
 from coterie.datasets import MultiViewData
 
-DRAWS = 3  # of a thinning, and of blobs: the number behind the last underscore of a name
+DRAWS = 3  # of each thinned set and of blobs; a set's name ends in the number of its draw
 BLOB_ROWS = 3000
 TWO, THREE, FOUR = (20, 10), (20, 10, 5), (20, 20, 10, 10)
 
-# Clusters that only one view shows: six, two a view, beside one that is there in all; or two small ones beside four.
+# Clusters that only one view shows: six (two per view) beside one that all views show, or two small ones beside four.
 ALONE = np.array([[c == 0 or (c - 1) // 2 == v for c in range(7)] for v in range(3)])  # (V, k)
 SMALL_ALONE = np.array([[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 1]], dtype=bool)  # (V, k)
 
@@ -27,7 +27,7 @@ def one_small(percent: int) -> tuple[int, int, int]:
     return large, large, BLOB_ROWS * percent // 100
 
 
-# Title, rows of each cluster, columns of each view, which view shows which cluster.
+# Name -> title, rows of each cluster, columns of each view, and which view shows which cluster.
 BLOBS: dict[str, tuple[str, Sequence[int], Sequence[int], np.ndarray | None]] = {
     **{f"blobs_{p}pct": (f"3 blobs, one of {p} %", one_small(p), TWO, None) for p in (1, 2, 5, 10)},
     "blobs_ten": ("10 blobs of 40 to 4,000 rows", geometric_sizes(4000, 40, 10), TWO, None),
@@ -39,7 +39,7 @@ BLOBS: dict[str, tuple[str, Sequence[int], Sequence[int], np.ndarray | None]] = 
     "alone_small": ("6 blobs, 2 small ones of which one view shows", (700,) * 4 + (100,) * 2, TWO, SMALL_ALONE),
 }
 
-# Columns of the views, and rows; each with white and with correlated noise, 20 clusters.
+# Name -> columns of the views, and rows; each with 20 clusters, in white and in correlated noise.
 NOISY = {
     "100": ((64, 36), 5_000),
     "300": ((200, 100), 20_000),
@@ -54,12 +54,12 @@ OTHERS = {  # not in other suites
     "mnist4": DataSet("MNIST, 4 classes", 3, bundle("mnist4")),
 }
 
-# Those that take minutes with one method or another; --quick leaves them out.
+# Sets that take minutes with some method; --quick leaves them out.
 LARGE = ("mnist", "usps", "300", "1000", "896", "100_many", "citeseq")
 
 
 def thinned(load: Callable[[Any], MultiViewData], draw: int) -> Callable[[Any], MultiViewData]:
-    """Return a loader of a data set whose classes have sizes 1 / rank."""
+    """Return a loader of a data set whose classes are thinned to sizes proportional to 1 / rank."""
 
     def thin(home: Any) -> MultiViewData:
         data = load(home)
@@ -71,7 +71,7 @@ def thinned(load: Callable[[Any], MultiViewData], draw: int) -> Callable[[Any], 
 
 
 def load_cells(key: str, home: Any) -> MultiViewData:
-    """Return the cells of CITE-seq with one of their two sets of types."""
+    """Return the cells of CITE-seq with their coarse or fine types as target."""
     from coterie.datasets import load_views
     from coterie.datasets._home import find_home
 
@@ -104,7 +104,7 @@ def blob_sets() -> dict[str, DataSet]:
 def blob_maker(
     sizes: Sequence[int], columns: Sequence[int], draw: int, shown: np.ndarray | None
 ) -> Callable[[Any], MultiViewData]:
-    """Return a maker of blobs."""
+    """Return a loader of synthetic blobs."""
     return lambda home: make_blobs(sizes, columns, draw, shown=shown)
 
 
@@ -122,7 +122,7 @@ def noisy_sets() -> dict[str, DataSet]:
 
 
 def noisy_maker(rows: int, columns: Sequence[int], correlated: bool) -> Callable[[Any], MultiViewData]:
-    """Return a maker of rows with noisy columns."""
+    """Return a loader of synthetic rows with many noisy columns."""
     return lambda home: make_noisy(rows, 20, columns, 0, correlated=correlated)
 
 
@@ -133,7 +133,7 @@ CELLS = {
 
 
 def unequal_sets(plain: Mapping[str, DataSet]) -> dict[str, DataSet]:
-    """Return all sets of the suite, by name; ``plain`` has those that are thinned."""
+    """Return all sets of the suite, by name; ``plain`` holds the sets to be thinned."""
     return {**blob_sets(), **zipf_sets(plain), **CELLS, **noisy_sets()}
 
 

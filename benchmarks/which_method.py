@@ -1,4 +1,4 @@
-"""The page "Which method when": every method's facts beside what was measured, and what others report."""
+"""Tables of the page "Which method when": facts and measurements of every method, and published figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AT_THE_MEAN = "mean"
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a method without measuring it."""
+    """Facts about a method that are not measured."""
 
     cost: str  # in n
     good_at: str
@@ -55,7 +55,7 @@ FACTS = {
     "LTMSC": Facts(CUBIC, "clusters that are subspaces, rows that are outliers"),
     "DiMSC": Facts(CUBIC, "views that complement each other"),
     "ExactGuidedCoTraining": Facts(CUBIC, "what GuidedCoTraining scales up, as a reference"),
-    # One view, or all side by side.
+    # One view, or the concatenation of all.
     "ConcatKMeans": Facts(LINEAR, "round clusters; the first thing to try"),
     "ConcatLSC": Facts(LINEAR, "one table, clusters of any shape"),
     "LSC": Facts(LINEAR, "one table, clusters of any shape"),
@@ -71,18 +71,18 @@ FACTS = {
     "SC": Facts(CUBIC, "one small table, as a reference"),
 }
 
-# Classes with a line for each kind or scaling, and the one that they have by default.
+# Classes with a line for each kind or scaling -> their default.
 SEVERAL_KINDS = {"CoRegularised": "pairwise", "ConcatKMeans": "none"}
 
 
 @dataclass(frozen=True)
 class Published:
-    """What was published for UCI's digits, and which of our runs are measured in the same way."""
+    """The published figures for UCI's digits, and the notes of our runs that were measured in the same way."""
 
     acc: float
     nmi: float
-    how: str  # as the table says it
-    notes: tuple[str, ...]  # of the runs
+    how: str  # description in the table
+    notes: tuple[str, ...]  # of the matching runs
 
 
 SINGLE = ("single starts, mean of 20", (SINGLE_START,))
@@ -123,7 +123,7 @@ def method_tables(records: Sequence[Line], suites: Sequence[Line]) -> dict[str, 
 
 
 def overview(records: Sequence[Line], suites: Sequence[Line]) -> Table:
-    """Return one line a method that this version has: what it costs and can, and what was measured."""
+    """Return one line per method: its complexity, abilities and measured figures."""
     from coterie import GuidedCoTraining, peers
 
     rows = []
@@ -139,7 +139,7 @@ def overview(records: Sequence[Line], suites: Sequence[Line]) -> Table:
 
 
 def all_peers_sentence(lines: Sequence[Line]) -> str:
-    """Return how long all methods took on UCI's digits in one run, the last that was made.
+    """Return a sentence on the time that all methods took on UCI's digits in the last run.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def all_peers_sentence(lines: Sequence[Line]) -> str:
 
 
 def best_peers(suites: Sequence[Line]) -> Table:
-    """Return which peer has the highest NMI, by set of the leaderboard."""
+    """Return the peer with the highest NMI on each set of the leaderboard."""
     own = [dict(r) for r in suites if r["method"] != COTERIE.name and not SINGLE_VIEW.fullmatch(r["method"])]
     cells = summarise(own, "NMI")
     rows = []
@@ -167,13 +167,13 @@ def best_peers(suites: Sequence[Line]) -> Table:
 
 
 def runs_of(name: str, records: Sequence[Line], suites: Sequence[Line]) -> dict[str, list[Line]]:
-    """Return the runs of a method by kind, from whichever results hold more of them."""
+    """Return the runs of a method by kind, from the results that have more of them."""
     own, more = own_runs(name, records), suite_runs(name, suites)
     return {label: max(own.get(label, []), more.get(label, []), key=len) for label in {**own, **more}}
 
 
 def own_runs(name: str, records: Sequence[Line]) -> dict[str, list[Line]]:
-    """Return the runs of a method, or of each of its kinds, as they are written "Class, kind"; a seed's last counts."""
+    """Return the runs of a method by kind, whose records are named "Class, kind"; the last run of each seed."""
     kept = [r for r in records if r["data"] == "uci" and r["note"] in USUAL and not r.get("params")]
     kept = last_of(kept, "method", "seed")
     found = {}
@@ -185,9 +185,9 @@ def own_runs(name: str, records: Sequence[Line]) -> dict[str, list[Line]]:
 
 
 def suite_runs(name: str, suites: Sequence[Line]) -> dict[str, list[Line]]:
-    """Return the same from the suites of the benchmarks: all views, all rows, in shuffled order.
+    """Return the runs of a method by kind from the suites' records: all views, all rows, in shuffled order.
 
-    Of a seed that was measured several times, the last run counts.
+    Only the last run of each seed is returned.
     """
     kept: dict[str, dict[int, Line]] = {}
     for record in suites:
@@ -202,7 +202,7 @@ def suite_runs(name: str, suites: Sequence[Line]) -> dict[str, list[Line]]:
 
 
 def means(records: Sequence[Line]) -> tuple[str, str, str] | None:
-    """Return the means over seeds as text, None where there are none."""
+    """Return the mean ACC, NMI and seconds over runs as text; None if there are no runs."""
     if not records:
         return None
     acc, nmi, taken = (fmean(map(figure, records)) for figure in (accuracy, information, seconds))
@@ -218,12 +218,12 @@ def information(record: Line) -> float:
 
 
 def seconds(record: Line) -> float:
-    """Return the seconds of the processor where they were taken."""
+    """Return the processor seconds if they were recorded, else the wall-clock seconds."""
     return float(record.get("cpu_seconds", record["seconds"]))
 
 
 def reported(records: Sequence[Line], suites: Sequence[Line]) -> Table:
-    """Return what was published beside runs measured in the same way, and beside defaults on shuffled rows."""
+    """Return published figures beside runs measured in the same way, and beside defaults on shuffled rows."""
     rows = []
     for method, known in PUBLISHED.items():
         name, _, kind = method.partition(", ")
@@ -237,7 +237,7 @@ def reported(records: Sequence[Line], suites: Sequence[Line]) -> Table:
 
 
 def as_published(figure: float) -> str:
-    """Return a figure with the three or four digits that it was published with.
+    """Return a figure with the three or four decimals of its publication.
 
     Examples
     --------

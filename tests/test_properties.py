@@ -21,7 +21,7 @@ def test_odd_fits_succeed_or_are_refused(draw):
     outcome(odd_fit(draw))
 
 
-@pytest.mark.parametrize("first", (*range(0, 100, 20), 140, 1860))
+@pytest.mark.parametrize("first", [*range(0, 100, 20), 140, 1860])
 def test_cases_of_the_campaign(first):
     found = [outcome(numbered_fit(number)) for number in range(first, first + 20)]
     assert "fitted" in found

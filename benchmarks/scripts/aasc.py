@@ -1,7 +1,7 @@
-"""AASC on UCI's digits with several columns, scales and cuts: the table ``trial_aasc``, beside a published figure.
+"""AASC on UCI's digits with several preparations, scales and embeddings: the table ``trial_aasc``.
 
 ``python -m benchmarks.scripts.aasc`` replaces that table in ``benchmarks/results/trials.jsonl``. ACC and NMI are means
-over twenty single starts of k-means, as those that Lee and Liu (ICIP 2016) report seem to be.
+over twenty single starts of k-means, as the figures of Lee and Liu (ICIP 2016) seem to be.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def standardised(table: np.ndarray) -> np.ndarray:
 
 
 def from_zero_to_one(table: np.ndarray) -> np.ndarray:
-    """Return columns with least value 0 and largest 1."""
+    """Return columns scaled to a minimum of 0 and a maximum of 1."""
     widths = np.ptp(table, axis=0)  # (d,)
     return (table - table.min(axis=0)) / np.where(widths > 0, widths, 1)
 
@@ -87,7 +87,7 @@ def single_starts(vectors: np.ndarray, target: np.ndarray) -> str:
 
 
 def replace_table(line: dict[str, object]) -> None:
-    """Write the table where the one of its name stands, or behind all others."""
+    """Replace the table of the same name in the results, or append it."""
     lines = read_lines(RESULTS)
     at = next((i for i, old in enumerate(lines) if old["table"] == line["table"]), len(lines))
     write_text(

@@ -1,7 +1,7 @@
-"""How long all of coterie.peers take on UCI's digits in one run: a line of ``benchmarks/results/all_peers.jsonl``.
+"""Time of all methods of coterie.peers on UCI's digits in one run: a line of ``benchmarks/results/all_peers.jsonl``.
 
-``python -m benchmarks.scripts.all_peers`` fits every method of the registry once, with its defaults, as many at a time
-as there are cores and each on one of them; ``--quick`` takes 300 rows and writes nothing.
+``python -m benchmarks.scripts.all_peers`` fits every registered method once with its defaults, one method per core at a
+time; ``--quick`` fits 300 rows and writes nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ QUICK_ROWS = 300
 
 
 def peer_runs(rows: int | None) -> list[Run]:
-    """Return one run for every method that is registered beside Coterie's own, those that took longest first."""
+    """Return one run for every registered method except Coterie's own, slowest first by earlier records."""
     methods = (method for method in METHODS.values() if method.name not in (COTERIE.name, PUBLISHED.name))
     runs = [Run(method, "uci", 0, rows) for method in methods]
     return sorted(runs, key=by_urgency(read_records(RESULTS / "paper.jsonl")), reverse=True)
 
 
 def fit_all(runs: list[Run], file: Path, **options: Any) -> dict[str, Any]:
-    """Fit them all, and return what it took; the records of the fits go to the file."""
+    """Measure all runs, append their records to the file, and return the total times."""
     cores = machine()["cores"]
     start = perf_counter()
     summary = run_all(runs, file, jobs=cores, **options)
@@ -52,7 +52,7 @@ def fit_all(runs: list[Run], file: Path, **options: Any) -> dict[str, Any]:
 
 
 def check_whole(summary: Summary, expected: int) -> None:
-    """Refuse to write down the time of some of the methods as that of all."""
+    """Exit with an error unless all methods were measured."""
     if summary.measured != expected:
         reasons = [*summary.missing.values(), *summary.refused, *summary.failed]
         raise SystemExit(f"{summary.measured} of {expected} methods were measured. {'; '.join(reasons)}")

@@ -1,12 +1,12 @@
-"""Fits of few rows and of many clusters, beside scikit-learn's k-means with ten restarts on the concatenation.
+"""Fits of few rows or many clusters, beside scikit-learn's k-means with ten restarts on the concatenation.
 
     python -m benchmarks.scripts.beside_kmeans
     python -m benchmarks.scripts.beside_kmeans --sets uci 100leaves --repeats 5
     python -m benchmarks.scripts.beside_kmeans --sets thousand
 
-Both run in one process, in turns, so that whatever else the machine does slows both; the ratio is the median over the
-turns, by the clock and by the time of cores. "thousand" is a fit of 1,000 clusters alone, with the memory it takes
-beyond its input: k-means with ten restarts would take an hour there. Each set is one line of
+Both alternate in one process, so that other work on the machine slows both; the ratio is the median over the repeats,
+in wall-clock time and in processor time. "thousand" is a fit of 1,000 clusters without k-means, which would take an
+hour with ten restarts; its memory beyond the input is recorded. Each set is one line of
 benchmarks/results/beside_kmeans.jsonl.
 """
 
@@ -37,7 +37,7 @@ THOUSAND = (100_000, (64,), 1000)
 
 
 def load(name):
-    """Return a set by its name."""
+    """Return a data set by name."""
     if name in REAL:
         return load_data(name)
     n_rows, columns, k = THOUSAND if name == "thousand" else MADE[name]
@@ -61,7 +61,7 @@ def measure(name, repeats):
 
 
 def timed_fit(model, rows):
-    """Return how long a fit takes, and the model."""
+    """Return the duration of a fit, and the model."""
     return timed_call(lambda: model.fit(rows))
 
 
@@ -98,12 +98,12 @@ def as_record(name, data, k, fits, others, peak):
 
 
 def ratio(pairs: list[tuple[Seconds, Seconds]], clock: str) -> float:
-    """Return the median ratio of two times that were taken one after the other."""
+    """Return the median ratio of the two times of each repeat."""
     return round(float(np.median([getattr(own, clock) / getattr(other, clock) for own, other in pairs])), 3)
 
 
 def main(arguments=None):
-    """Measure the sets that were asked for."""
+    """Measure the sets that the command line names."""
     names = [*REAL, *MADE, "thousand"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=names, default=names)

@@ -1,11 +1,11 @@
-"""Odd fits by the thousand: each must succeed with finite, complete results, or be refused by an error of ours.
+"""Thousands of odd fits: each must succeed with finite, complete results, or be refused by an error of ours.
 
     python -m benchmarks.scripts.campaign_fits --cases 20000 --jobs 16 --stop-after 500
 
 Case number i is always the same fit (tests/odd_fits.py), and ``python tests/odd_fits.py i`` repeats it; one in ten has
 up to 5,000 rows. It needs NumPy, SciPy, scikit-learn, numba, pandas, polars and torch. The results are lines of
-benchmarks/results/campaign_fits.jsonl, one for every ``--batch`` cases, with counts of what came of them and every
-failure. Cases that have a result of this code are left out, so a campaign that was stopped goes on.
+benchmarks/results/campaign_fits.jsonl, one for every ``--batch`` cases, with counts of the outcomes and every failure.
+Cases that have a result of the current code are skipped, so that a stopped campaign continues.
 """
 
 import argparse
@@ -20,12 +20,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from odd_fits import numbered_fit, outcome
 
-REHEARSED = 30  # fits after which most of what fits need is compiled
+REHEARSED = 30  # after this many fits, most kernels are compiled
 
 
 def look(target, number):
-    """Return what came of a fit."""
-    started = time.process_time()  # how long a case takes otherwise depends on what else the machine does
+    """Return the outcome of a fit."""
+    started = time.process_time()  # unlike wall-clock time, independent of other work on the machine
     fit = numbered_fit(number)
     try:
         found, details = outcome(fit), ""
@@ -37,7 +37,7 @@ def look(target, number):
 
 
 def begin():
-    """Compile what fits need; runs in every process of the campaign, in the first one before the others start."""
+    """Compile the kernels and return ``look``; runs in every worker, in the first one before the others start."""
     for number in range(REHEARSED):
         look("fits", number)
     return look

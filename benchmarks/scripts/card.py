@@ -3,9 +3,9 @@
     python -m benchmarks.scripts.card [--data FOLDER] [--results benchmarks/results/card.jsonl] [--profile FOLDER]
         [--settings default published tf32 ...] [SHAPE ...]
 
-Shapes: million, mnist, hundred. Every line of the results is one measurement. Seconds are medians of three fits after
-the first, which compiles; stages are those of one more fit that waits for the card at every stage's end, so that each
-has its own time. ``--profile`` writes torch's table of operations, and Python's of functions, for every fit.
+Shapes: million, mnist, hundred. Every line of the results is one measurement. Seconds are medians of three fits after a
+first one that compiles. Stages are timed in a further fit that synchronises the GPU at the end of every stage.
+``--profile`` writes torch's profile of operations, and Python's of functions, for every fit.
 """
 
 import argparse
@@ -59,7 +59,7 @@ SHAPES = {"million": million, "mnist": mnist, "hundred": hundred}
 
 
 def stage_seconds(run):
-    """The seconds of every stage, each waited for."""
+    """Return the seconds of every stage, with the GPU synchronised after each."""
     marks = []
 
     def hear(stage):
@@ -113,14 +113,14 @@ def write_profile(path, run):
 
 
 def cpu_labels(make, views):
-    """The labels of the same seed on the cores, and the seconds."""
+    """Return the labels of a fit with the same seed on the CPU, and its seconds."""
     host = {name: view.cpu().numpy() for name, view in views.items()}
     model = make.set_params(dtype="float32", device="cpu", measure_stability=False).fit(host)
     return model.labels_, model.timings_["total"]
 
 
 def kmeans_line(views, k):
-    """k-means of PASSES passes on all views side by side: flash-kmeans where it is there, else plain torch in tf32."""
+    """Return the time of PASSES passes of k-means on the concatenated views, by flash-kmeans or else torch in tf32."""
     rows = torch.cat([view.float() for view in views.values()], dim=1)  # (n, d)
     start = rows[torch.randperm(len(rows), device=DEVICE)[:k]].clone()
     try:

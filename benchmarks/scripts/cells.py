@@ -2,10 +2,11 @@
 
     python -m benchmarks.scripts.cells [--data citeseq_pbmc10k.npz] [--seeds 3] [--results FILE]
 
-The data set is a file in the folder that COTERIE_DATA names. muon goes as its manual has it: RNA normalised, log-scaled
-and reduced by PCA, protein by centred log ratios and PCA, neighbours of each, their weighted nearest neighbours, and
-Leiden. Leiden has no number of clusters: resolutions are tried, and the one whose number is nearest counts; only its
-own run is timed. Coterie takes the counts. Both have ``seconds`` of the clock and ``cpu`` of all cores.
+The data set is a file in the folder that COTERIE_DATA names. muon is run as in its manual: RNA is normalised,
+log-scaled and reduced by PCA, protein by centred log ratios and PCA, followed by neighbours of each, their weighted
+nearest neighbours, and Leiden. Leiden takes a resolution, not a number of clusters: of several resolutions, the one
+whose number is nearest is used, and only its own run is timed. Coterie takes the counts. ``seconds`` are wall-clock
+time, ``cpu`` the processor time of all cores.
 """
 
 import argparse
@@ -29,7 +30,7 @@ RESOLUTIONS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5)
 
 
 def read_cells(path):
-    """Return a MuData of counts, and the known types, coarse and fine."""
+    """Return a MuData of counts, and the known coarse and fine types."""
     found = np.load(path)
     csr = [found[f"view_1_{part}"] for part in ("data", "indices", "indptr")]
     rna = anndata.AnnData(sparse.csr_matrix(tuple(csr), shape=tuple(found["view_1_shape"])))
@@ -61,7 +62,7 @@ def coterie_way(cells, known, k, seed):
 
 
 def muon_neighbours(cells, seed):
-    """Return the times of what comes before Leiden."""
+    """Return the times of the steps before Leiden: preparation and neighbours."""
     import muon
     import scanpy
 
@@ -113,7 +114,7 @@ def main():
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of anndata, scanpy and muon
     path = Path(os.environ["COTERIE_DATA"]) / given.data
-    few = read_cells(path)[0][:500].copy()  # both compile before they are timed
+    few = read_cells(path)[0][:500].copy()  # compiles both methods before they are timed
     tl.cluster(few, 3)
     muon_neighbours(few, 0)
     for seed in range(given.seeds):

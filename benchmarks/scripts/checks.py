@@ -1,11 +1,11 @@
-"""What it costs to look between stages whether all numbers are finite, as a share of a fit's time.
+"""Cost of the checks that all numbers are finite, as a share of a fit's processor time.
 
     python -m benchmarks.scripts.checks
 
-Data of MNIST's size, made up. The seconds inside ``must_be_finite``, which looks between stages, and inside
-``check_finite_rows`` and ``check_finite``, which look at the input, are added up while the fit runs, and so are the
-fit's own, all as processor time: shares do not depend on what else the machine does. The result is one line of
-benchmarks/results/checks.jsonl for each way to fit.
+The data are synthetic, of MNIST's size. The seconds spent in ``must_be_finite``, which checks between stages, and in
+``check_finite_rows`` and ``check_finite``, which check the input, are summed during the fit. All times are processor
+time, so that shares do not depend on other work on the machine. The result is one line of
+benchmarks/results/checks.jsonl for the defaults and one for the published settings.
 """
 
 import argparse
@@ -25,9 +25,9 @@ spent: dict[str, list[float]] = {"stages": [], "input": []}
 
 
 def watch_checks():
-    """Let every check of every room write down its seconds."""
+    """Wrap the checks in every module of the package, so that they record their seconds."""
     rooms = [module for name, module in list(sys.modules.items()) if name.startswith("coterie.")]
-    rooms.remove(sys.modules["coterie.validation"])  # where they are defined: a call within would be counted twice
+    rooms.remove(sys.modules["coterie.validation"])  # defines them: calls within it would be counted twice
     for room in rooms:
         for name, kind in CHECKS.items():
             if name in vars(room):

@@ -1,12 +1,12 @@
-"""What the command line costs: fit and predict from parquet files, beside the Python API on arrays read from them.
+"""Cost of the command line: fit and predict from parquet files, beside the Python API on arrays read from them.
 
     python -m benchmarks.scripts.cli [--rows 1000000] [--columns 16 8] [--rounds 2] [--results FILE]
 
-Both ways run as processes of their own, by turns, and the best of the rounds counts. The command line's time is that
-of two whole processes, from start to end. The API's is that of reading the files to arrays, fit and predict in one
-process: ``ratio`` leaves out the start of Python, its imports and all writing; ``ratio_of_processes`` takes that
-process from start to end. Both read the files for the fit and again for predict. ``cpu`` is the same in seconds of the
-cores' time (for the API of the whole process), which other work on the machine disturbs less.
+Both alternate in processes of their own, and the best of the rounds is used. The command line's time is that of two
+whole processes, from start to end. The API reads the files to arrays, fits and predicts in one process: ``ratio``
+counts these steps without the start of Python, imports and writing, ``ratio_of_processes`` the whole process. Both read
+the files once for the fit and once for predict. ``cpu`` is processor time (of the API's whole process), which other
+work on the machine disturbs less.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def write_files(folder, n_rows, n_columns):
 
 
 def run(command, folder):
-    """Return the seconds of a process, those of its cores, and what it printed."""
+    """Return the wall-clock and processor seconds of a process, and the JSON that it printed."""
     before, started = core_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     return time.perf_counter() - started, core_seconds() - before, json.loads(done.stdout)

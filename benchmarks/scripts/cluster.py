@@ -1,11 +1,11 @@
-"""What a Dask cluster of local worker processes costs beside one process, and the bytes that cross between processes.
+"""Time of a local Dask cluster beside one process, and the bytes that cross between its processes.
 
     python -m benchmarks.scripts.cluster [--results benchmarks/results/cluster.jsonl] [--repeats 3] [PART ...]
 
-Parts: time, bytes, tasks, scaling. Every line of the results is one measurement. Fits of one comparison take turns;
+Parts: time, bytes, tasks, scaling. Every line of the results is one measurement. The fits of a comparison alternate;
 times are medians. Bytes are those that every process (client, scheduler, workers) writes to its sockets; those of a
-round are the difference between fits of three rounds and of two. ``scaling`` is in seconds of processors, which other
-work on the machine changes less than the clock: those of the client, with its scheduler, and those of all workers.
+round are the difference between fits of three rounds and of two. ``scaling`` is in processor seconds, which other work
+on the machine disturbs less than wall-clock time: those of the client with its scheduler, and those of all workers.
 """
 
 import argparse
@@ -33,7 +33,7 @@ PARTITION_ROWS = 125_000
 
 
 def make_part(number, rows, columns, seed=0):
-    """Some rows of every view around the same centres, whoever makes them."""
+    """Return a partition of every view; the centres depend on the seed alone, so all processes use the same."""
     centers = [np.random.default_rng((seed, d)).standard_normal((CLUSTERS, d)) for d in columns]
     rng = np.random.default_rng((seed, 1, number))
     target = rng.integers(CLUSTERS, size=rows)
@@ -62,7 +62,7 @@ def in_memory(folder, n_rows):
 
 
 def on_dask(folder, n_rows):
-    """The same rows as Dask arrays that read their files when they are worked on."""
+    """Return the same rows as Dask arrays, which read their files lazily."""
     load = dask.delayed(np.load)
     return [
         da.concatenate(
@@ -87,14 +87,14 @@ def cluster_of(n_workers, threads=1):
 
 
 def processor_seconds():
-    """What this process and its workers have used of the processors, which others' work changes less than the clock."""
+    """Return the processor seconds of this process and its workers, less disturbed than wall-clock time."""
     own = psutil.Process()
     spent = [process.cpu_times() for process in (own, *own.children(recursive=True))]
     return sum(times.user + times.system for times in spent)
 
 
 def timed(model, views):
-    """Seconds by the clock, seconds of processors, and the labels."""
+    """Return the wall-clock seconds and processor seconds of a fit, and its labels."""
     started, before = time.perf_counter(), processor_seconds()
     model.fit(views)
     labels = np.asarray(model.labels_)
@@ -102,7 +102,7 @@ def timed(model, views):
 
 
 def measure_time(folder, n_rows, repeats, worker_counts):
-    """The same fit in one process and on clusters, in turns."""
+    """Yield the times of one fit on clusters of several sizes, which alternate with the same fit in one process."""
     folder = save_views(folder, n_rows)
     model = GuidedCoTraining(CLUSTERS, random_state=0, n_jobs=2)
     arrays, parts = in_memory(folder, n_rows), on_dask(folder, n_rows)
@@ -119,7 +119,7 @@ def measure_time(folder, n_rows, repeats, worker_counts):
         return labels
 
     try:
-        timed(model, [view[: 2 * PARTITION_ROWS] for view in arrays])  # compiles, or loads what was compiled
+        timed(model, [view[: 2 * PARTITION_ROWS] for view in arrays])  # compiles kernels, or loads them from the cache
         for client in clients.values():
             with client.as_current():
                 timed(model, few)
@@ -153,17 +153,17 @@ def measure_time(folder, n_rows, repeats, worker_counts):
 
 
 def split_processor_seconds():
-    """What this process has used of the processors, and what its workers have."""
+    """Return the processor seconds of this process, and of its workers."""
     own = psutil.Process()
     mine, *others = (process.cpu_times() for process in (own, *own.children(recursive=True)))
     return np.array([mine.user + mine.system, sum(times.user + times.system for times in others)])
 
 
 def measure_scaling(folder, sizes, n_workers):
-    """Fits of several sizes on one cluster."""
+    """Yield the times of fits of several sizes on one cluster."""
     model = GuidedCoTraining(CLUSTERS, random_state=0, n_jobs=1)
     with cluster_of(n_workers) as cluster, distributed.Client(cluster):
-        timed(model, on_dask(save_views(folder, min(sizes)), min(sizes)))  # loads what was compiled
+        timed(model, on_dask(save_views(folder, min(sizes)), min(sizes)))  # loads compiled kernels
         for n_rows in sizes:
             parts = on_dask(save_views(folder, n_rows), n_rows)
             before = split_processor_seconds()
@@ -187,7 +187,7 @@ def measure_scaling(folder, sizes, n_workers):
 
 
 def count_writes():
-    """Let this process count the bytes that it writes to its sockets."""
+    """Make this process count the bytes that it writes to its sockets."""
     from distributed.comm.tcp import TCP
 
     if not hasattr(TCP, "written"):
@@ -209,7 +209,7 @@ def written():
 
 
 def bytes_of_fit(client, views, rounds):
-    """Bytes that cross during a fit of so many rounds."""
+    """Return the bytes that cross during a fit of a number of rounds, and the model."""
     before = written() + sum(client.run(written).values())
     model = GuidedCoTraining(CLUSTERS, random_state=0, max_iter=rounds, tol=0, measure_stability=False).fit(views)
     distributed.wait([model.labels_, model.confidence_])
@@ -241,9 +241,9 @@ def measure_bytes(folder, n_rows, n_workers):
 
 
 def measure_tasks(n_tasks=2000, threads=16):
-    """What a task costs client and scheduler: a pass over partitions in which there is nothing to do.
+    """Yield the time of a task for client and scheduler, from a pass over partitions without work.
 
-    As many are handed out at a time as workers have threads.
+    At any time, as many tasks run as the workers have threads.
     """
     from coterie.rows.dask import DaskRows
     from coterie.rows.tasks import Part

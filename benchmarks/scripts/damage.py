@@ -1,13 +1,13 @@
-"""Jobs on disk that are killed and damaged: each must end as the undisturbed one, or be refused by a clear error.
+"""Jobs on disk that are killed and damaged: each must give the undisturbed result, or be refused by a clear error.
 
     python -m benchmarks.scripts.damage kills --cases 50 --jobs 16
     python -m benchmarks.scripts.damage checkpoints --cases 5000 --jobs 16 --stop-after 500
 
 ``kills``: a fit in a process of its own is killed (SIGKILL) at a random moment; after every second kill, one byte of
-one finished file is changed. Then it is resumed. ``checkpoints``: a fit was stopped between two stages; one or several
-of its files are damaged (bits, zeros, cuts, files of other steps), and it is resumed in a process that lives on from
-case to case and is watched from outside. Case number i of a seed is always the same damage, and ``--only`` repeats
-it. Cases that have a result already are left out, so a campaign that was stopped goes on; the results are lines of
+one finished file is changed. Then the fit is resumed. ``checkpoints``: a fit is stopped between two stages; one or
+several of its files are damaged (flipped bits, zeros, truncation, files of other steps), and it is resumed in a
+supervised process that runs many cases. Case number i of a seed is always the same damage, and ``--only`` repeats it.
+Cases that have a result are skipped, so that a stopped campaign continues; the results are lines of
 benchmarks/results/damage.jsonl, one for every ``--batch`` cases.
 """
 
@@ -33,7 +33,7 @@ forked = get_context("fork")
 
 
 def data(n_rows):
-    """Return views in which there are four groups."""
+    """Return two views of four clusters."""
     return list(make_views(n_rows, n_clusters=4, separation=3, random_state=0).views.values())[:2]
 
 
@@ -43,7 +43,7 @@ def model(folder, **settings):
 
 
 def stored_files(folder):
-    """Return the files of a job that hold something."""
+    """Return the non-empty files of a job."""
     return sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.stat().st_size)
 
 
@@ -54,7 +54,7 @@ KILLED_ROWS = 3000
 
 
 def fit_alone(folder):
-    """Fit, and write the labels and what was said; runs in a process of its own."""
+    """Fit, and write the labels and the warnings or the error; runs in a process of its own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -67,7 +67,7 @@ def fit_alone(folder):
 
 
 def started(folder):
-    """Return a process that has begun to write its job's files."""
+    """Start a fit in a process, and return the process once the job's folder exists."""
     process = forked.Process(target=fit_alone, args=(folder,))
     process.start()
     while process.is_alive() and not (folder / "work").exists():
@@ -76,8 +76,8 @@ def started(folder):
 
 
 def undisturbed(folder):
-    """Return the labels of a job that nobody disturbs, and the seconds from its first file to its end."""
-    model(None, **KILLED).fit(data(KILLED_ROWS))  # everything is imported and compiled when the first one begins
+    """Return the labels of an undisturbed job, and the seconds from its first file to its end."""
+    model(None, **KILLED).fit(data(KILLED_ROWS))  # imports and compiles before the first fork
     process = started(folder)
     began = time.perf_counter()
     process.join()
@@ -85,7 +85,7 @@ def undisturbed(folder):
 
 
 def kill_case(rng, folder, expected, seconds, change):
-    """Return what came of a job that was killed at a random moment, and what it said."""
+    """Return the outcome of a job that is killed at a random moment and resumed, and its messages."""
     process = started(folder)
     process.join(0.9 * rng.random() * seconds)
     process.kill()
@@ -109,7 +109,7 @@ def change_byte(rng, path):
 
 
 def judged(code, said, out, expected):
-    """Return the outcome of a process that resumed a job."""
+    """Return the outcome of a process that resumed a job, by its exit code, messages and labels."""
     if code == 0:
         if not np.array_equal(np.load(out), expected):
             return "other labels"
@@ -123,7 +123,7 @@ def is_clear(said):
 
 
 def begin_kills(seed):
-    """Return what looks at a kill; runs in every process of the campaign."""
+    """Return the function that runs a case of ``kills``; runs in every worker of the campaign."""
     with tempfile.TemporaryDirectory() as name:
         expected, seconds = undisturbed(Path(name))
 
@@ -148,7 +148,7 @@ class Stopped(Exception):
 
 
 def stopped_job(folder, stage):
-    """Fit until a stage begins."""
+    """Fit, and stop when a stage begins."""
 
     def stop(now):
         if now == stage:
@@ -207,7 +207,7 @@ DAMAGE = (flip_bits, zero_all, zero_some, empty, cut_short, prolong, put_other, 
 
 
 def harm(rng, folder):
-    """Damage one file of a job, or several in one way each; return what was done."""
+    """Damage one file of a job, or several in one way each; return the kind of damage."""
     files = stored_files(folder)
     some = rng.permutation(len(files))[: 1 if rng.random() < 0.6 else int(rng.integers(2, len(files) + 1))]
     done = []
@@ -220,7 +220,7 @@ def harm(rng, folder):
 
 
 def resumed(folder, expected):
-    """Return the outcome of a damaged job that is resumed in this process, and what it said."""
+    """Return the outcome of resuming a damaged job in this process, and its messages."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -235,7 +235,7 @@ def resumed(folder, expected):
 
 
 def begin_checkpoints(seed):
-    """Return what damages and resumes a job; runs in every process of the campaign."""
+    """Return the function that runs a case of ``checkpoints``; runs in every worker of the campaign."""
     expected = model(None, block_size=60).fit(data(ROWS)).labels_
     home = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     jobs = [Path(home.name) / stage for stage in STAGES]

@@ -1,10 +1,11 @@
-"""What a stage's work costs beside plain products and passes: the constants of :mod:`coterie.forecast`.
+"""The constants of :mod:`coterie.forecast`: the cost of each stage in units of plain products and passes.
 
     python -m benchmarks.scripts.forecast [--results benchmarks/results/forecast.jsonl] [--device cuda] [measure | fit]
 
-``measure`` fits views of several shapes and notes the work, the seconds of every stage and the machine's rates; ``fit``
-prints the constants that follow, and how far the forecast is from each of the measured fits with those in the code. On
-cores, one thread's processor time is taken, which does not depend on what else the machine is doing.
+``measure`` fits views of several shapes and records the work, the seconds of every stage and the machine's rates.
+``fit`` prints the constants estimated from these records, and for every measured fit the ratio of forecast to measured
+time, with these constants and with those in the code. On a CPU, processor time of one thread is used, which does not
+depend on other work on the machine.
 """
 
 import argparse
@@ -44,7 +45,7 @@ SHAPES = (
     (40_000, (64, 32, 16), "auto", {}),
 )
 
-# Stages of ``timings_`` that are one of the forecast's.
+# Stage of the forecast -> the stages of ``timings_`` that it comprises.
 PARTS = {
     "preparation": ("preparation",),
     "landmarks": ("landmarks",),
@@ -84,7 +85,7 @@ def measure(shape, device):
 
 
 def find_costs(records):
-    """Least squares of the logarithm of forecast over measured seconds, stage by stage."""
+    """Return the costs of each stage by least squares of log(forecast / measured seconds)."""
     found = {}
     for stage in PARTS:
         lines = [record for record in records if stage in record["stages"]]
@@ -92,7 +93,7 @@ def find_costs(records):
             continue
         work = np.array([[1, r["work"][stage][0] / r["products"], r["work"][stage][1] / r["passes"]] for r in lines])
         seconds = np.array([r["stages"][stage] for r in lines])
-        shares = seconds / np.array([r["seconds"] for r in lines])  # a stage that takes little need not be right
+        shares = seconds / np.array([r["seconds"] for r in lines])  # short stages have little weight
 
         def errors(logs, work=work, seconds=seconds, shares=shares):
             return np.sqrt(shares) * np.log(work @ np.exp(logs) / seconds)

@@ -1,22 +1,21 @@
-"""Damaged files of every format by the thousand: each must be read, or refused in one clear line.
+"""Thousands of damaged files of every format: each must be read, or refused in one clear line.
 
     python -m benchmarks.scripts.fuzz --cases 11000 --jobs 16 --stop-after 500
     python -m benchmarks.scripts.fuzz --kinds mat5 --only 4711
 
-Case number i of a kind and a seed is always the same file. Files are read in processes that live on from file to file
-and are watched from outside. A finding is any other error, a process that dies, one that takes more than twenty seconds
-of processor time (or ten minutes in all) over a file, and memory that grows by more than 256 MiB: all files are small.
-Its number is printed, and ``--only NUMBER`` repeats it. The results are lines of benchmarks/results/fuzz.jsonl, one for
-every ``--batch`` cases of a kind; cases that have a result of this code are left out, so a campaign that was stopped
-goes on. Besides the packages of ``coterie[files]`` it needs pandas, anndata, mudata and psutil; ``config`` alone needs
-typer.
+Case number i of a kind and a seed is always the same file. Files are read in supervised processes, each of which reads
+many. A finding is any other error, a process that dies, one that takes more than twenty seconds of processor time (or
+ten minutes of wall-clock time) for a file, and growth of memory by more than 256 MiB: all files are small. Its number
+is printed, and ``--only NUMBER`` repeats it. The results are lines of benchmarks/results/fuzz.jsonl, one for every
+``--batch`` cases of a kind; cases that have a result of the current code are skipped, so that a stopped campaign
+continues. It needs the packages of ``coterie[files]``, pandas, anndata, mudata and psutil; ``config`` also needs typer.
 
     python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks none
     python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks probe
     python -m benchmarks.scripts.fuzz --kinds parquet hdf5 zarr --cases 5000 --checks whole
 
-show what our own look at parquet's pages, HDF5's heaps and zarr's chunks is good for: without it, and with a probe in
-its place, a child process that opens the file before this one does and reads names and first rows, or all there is.
+show the use of our own checks of parquet's pages, HDF5's heaps and zarr's chunks: they run without these checks, or
+with a probe instead, a child process that opens the file first and reads names and first rows, or the whole file.
 """
 
 import argparse
@@ -48,18 +47,18 @@ from coterie.formats.isolated import run_child
 CPU_LIMIT, WALL_LIMIT = 20, 600  # seconds for one file
 PROBE_LIMIT = 5
 GROWTH_LIMIT = 256 << 20
-ADDRESS_SPACE = 4 << 30  # more than a process has when it begins
-COLLECTED = 100  # files after which garbage is collected
+ADDRESS_SPACE = 4 << 30  # bytes that a process may allocate after its start
+COLLECTED = 100  # garbage is collected after this many files
 CHECKS = ("ours", "none", "probe", "whole")
 
 
 def case(kind, seeds, seed, number):
-    """Return what was done to a file, and the file."""
+    """Return the kind of damage of a case, and the damaged file."""
     return make_case(kind, seeds, np.random.default_rng([seed, list(KINDS).index(kind), number]))
 
 
 def memory(entry):
-    """Return the memory of this process as the system has it: VmRSS now, VmHWM at most."""
+    """Return the resident bytes of this process from the kernel: VmRSS is the current value, VmHWM the peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(entry):
             return int(line.split()[1]) << 10
@@ -67,10 +66,10 @@ def memory(entry):
 
 
 def look_at(kind, file, folder, checks):
-    """Return what became of a damaged file: outcome, details, seconds and growth of memory."""
+    """Read a damaged file; return the outcome, details, seconds and growth of memory."""
     path = place_file(file, folder)
-    with suppress(OSError):  # some systems do not know it: the peak is then that of all files so far
-        Path("/proc/self/clear_refs").write_text("5")  # what VmHWM is counted from
+    with suppress(OSError):  # not on all systems: the peak is then that of all files so far
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     before, started = memory("VmRSS"), time.perf_counter()
     try:
         found, details = try_file(kind, path) if survives_probe(kind, path, checks) else "refused", ""
@@ -84,14 +83,14 @@ def look_at(kind, file, folder, checks):
 
 
 def run_forked(module, path, limits, content, said):
-    """Return the exit code of a fork in the place of a new child process, whose imports would take most of the time."""
+    """Return the exit code of a fork, used instead of a new process, which would spend most of its time on imports."""
     child = os.fork()
     if not child:
         os.dup2(content.fileno(), 1)
         os.dup2(said.fileno(), 2)
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT, CPU_LIMIT))
         try:
-            room = psutil.Process().memory_info().vms  # what a new process would not have
+            room = psutil.Process().memory_info().vms  # inherited by the fork, absent in a new process
             run_child(import_module(module).write_variables, [str(path), str(room + (1 << 30))])
             os._exit(0)
         finally:
@@ -100,11 +99,11 @@ def run_forked(module, path, limits, content, said):
 
 
 def leave_out_checks():
-    """Let the libraries read parquet, HDF5 and zarr without our own look at the file first."""
+    """Disable our own checks of parquet, HDF5 and zarr files before the libraries read them."""
     from coterie.formats import arrow_files, hdf5_text, tree_files
 
     def with_gaps(self, names):
-        """Ask Arrow which columns lack values."""
+        """Return the columns with missing values, by Arrow's metadata."""
         metadata = self._metadata()
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups if names else 0)]
         chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
@@ -120,7 +119,7 @@ def leave_out_checks():
 
 
 def survives_probe(kind, path, checks):
-    """Whether a child process reads a file, its first rows or all, within the limits, and does not refuse it."""
+    """Whether a child process can read the file, its first rows or all, within the limits and without an error."""
     if checks not in ("probe", "whole"):
         return True
     child = os.fork()
@@ -135,7 +134,7 @@ def survives_probe(kind, path, checks):
             for table in open_views([path]).values():
                 table[: 1 if checks == "probe" else len(table)], table.ids, table.columns
         except Exception:
-            code = 1  # final: a library that lacks memory may call the file damaged, and would take it here
+            code = 1  # refused: out of memory, a library may call a file damaged that the parent could read
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -143,21 +142,21 @@ def survives_probe(kind, path, checks):
 
 
 def begin(kinds, seed, checks):
-    """Return what looks at a file; runs in every process of the campaign."""
+    """Return the function that runs a case; runs in every worker of the campaign."""
     isolated.run_module = run_forked
     if checks != "ours":
         leave_out_checks()
-    import_module("coterie.formats.matlab_child")  # once, and not in every fork
+    import_module("coterie.formats.matlab_child")  # once, not in every fork
     seeds = {kind: KINDS[kind].seeds() for kind in kinds}
     home = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     os.chdir(home.name)  # a mutant may name files to write
-    for kind in kinds:  # what is imported and compiled meanwhile is no file's fault
+    for kind in kinds:  # imports and compiles, so that no file is charged for it
         for i, good in enumerate(seeds[kind]):
             try_file(kind, place_file(good, Path(home.name) / f"good {kind} {i}"))
     limit = psutil.Process().memory_info().vms + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries complain of what they meet
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries print complaints about damaged files
 
     def look(kind, number):
         done, file = case(kind, seeds[kind], seed, number)
@@ -173,7 +172,7 @@ def begin(kinds, seed, checks):
 
 
 def repeat(kind, seed, number):
-    """Look at one case in this process, and let its error out."""
+    """Run one case in this process, without catching its error."""
     done, file = case(kind, KINDS[kind].seeds(), seed, number)
     path = place_file(file, Path(tempfile.mkdtemp()))
     print(done, path, flush=True)

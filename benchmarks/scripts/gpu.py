@@ -1,9 +1,9 @@
-"""What a GPU makes of it: fits of a million and of a hundred million rows, beside the floor that no fit can beat.
+"""Fits of a million and of a hundred million rows on a GPU, beside a lower bound of their time.
 
     python -m benchmarks.scripts.gpu [--data FOLDER] [--results benchmarks/results/gpu.jsonl] [PART ...]
 
 Parts: ceilings, nearest, agreement, million, streaming, predict, memory, hundred. Every line of the results is one
-measurement; times are medians of several runs after a warm-up, by the clock around work that was waited for.
+measurement; times are medians of several runs after a warm-up, in wall-clock time with the GPU synchronised.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def median_seconds(run, repeats=5, warm=1):
 
 
 def ceilings():
-    """The card's own rates: a copy, products, and the bus."""
+    """Return the GPU's peak rates: a copy in its memory, products, and the bus."""
     x = torch.randn(2**28, device=DEVICE)
     y = torch.empty_like(x)
     copy = 2 * x.nbytes / median_seconds(lambda: y.copy_(x))
@@ -57,7 +57,7 @@ def ceilings():
 
 
 def nearest():
-    """Product and selection fused, against the product alone and against product + topk."""
+    """Return times of the fused product and selection, of the product alone, and of topk alone."""
     lines = []
     for n, d, p in ((1_000_000, 512, 1024), (4_000_000, 64, 600), (4_000_000, 32, 600)):
         rows = torch.randn(n, d, device=DEVICE)
@@ -87,7 +87,7 @@ def nearest():
 
 
 def blobs(n, columns, k, seed=0, dtype=torch.float32):
-    """Rows around k centres, block by block on the card."""
+    """Return rows around k centres, generated block by block on the GPU, and their clusters."""
     generator = torch.Generator(DEVICE).manual_seed(seed)
     target = torch.randint(k, (n,), generator=generator, device=DEVICE)
     views = []
@@ -114,7 +114,7 @@ def timed_fit(model, views):
 
 
 def floor(views, p, rates):
-    """One product at the measured rate, or one read at the measured bandwidth: whichever takes longer."""
+    """Return the seconds of one product at the measured rate or one read at the measured bandwidth, the longer one."""
     operations = sum(2 * len(view) * view.shape[1] * p for view in views)
     return max(
         operations / rates["product_tf32_TF_s"] / 1e12, sum(v.nbytes for v in views) / rates["copy_TB_s"] / 1e12 * 2
@@ -192,7 +192,7 @@ def predict():
 
 
 def streaming():
-    """Rows in host memory: the bytes that reach the card a second while graphs are built, against the bus."""
+    """Return the rate at which rows in host memory reach the GPU while graphs are built, and its share of the bus's."""
     rates = ceilings()
     rng = np.random.default_rng(0)
     lines = []
@@ -228,7 +228,7 @@ def streaming():
 
 
 def agreement(home):
-    """The same seed on a CPU and on a GPU."""
+    """Return the agreement of fits with the same seed on a CPU and on a GPU."""
     from benchmarks.data import load_mfeat, load_mnist, load_usps
     from coterie import datasets
 
@@ -271,7 +271,7 @@ def agreement(home):
 
 
 def memory():
-    """Too little memory is an error that says what would do, and the process goes on."""
+    """Return the error of a fit with too little GPU memory, and show that the process can still fit afterwards."""
     views, _ = blobs(4_000_000, (64, 32), 10)
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
@@ -303,7 +303,7 @@ def main():
         started = time.perf_counter()
         try:
             found = known[part]()
-        except Exception:  # the other parts are still worth having
+        except Exception:  # the other parts still run
             import traceback
 
             print(part, "failed:", traceback.format_exc()[-1500:], flush=True)

@@ -1,19 +1,19 @@
-"""Two hours of fits, predictions, reports, models and resumed jobs: memory must not grow, and nothing may be left.
+"""Two hours of fits, predictions, reports, models and resumed jobs: memory must not grow, and nothing may leak.
 
     python -m benchmarks.scripts.long_run --minutes 120
 
-Forty fits of unlike size, type and setting are repeated, always the same ones in the same order: every model is saved,
-loaded and predicts; some write a report, some run under a memory limit, and some are stopped between two stages and
-resumed. After every round threads, open files and what lies in the folder of temporary files are counted: there must
-never be more than after the first.
+Forty fits of different sizes, types and settings are repeated, always the same ones in the same order: every model is
+saved, loaded and predicts; some write a report, some run under a memory limit, and some are stopped between two stages
+and resumed. After every round, threads, open files and temporary files are counted: there must never be more than after
+the first.
 
-Before that, garbage is collected and freed memory given back to the system, and two numbers are written down: the
-process's resident memory, and what was asked of malloc and not freed yet. What is lost in a fit grows both by the same
-amount every round; what malloc keeps for later, and holes between blocks, grow the first of them, and less and less. So
-the second half of the rounds is judged, by the median of the slopes between all pairs of samples, which a single jump
-does not sway. Sizes at random will not do: they reach new heights for hours. NumPy's store of small blocks (3.5 MB) is
-filled first. Labels must be those of the first round, every time. The result is one line of
-benchmarks/results/long_run.jsonl, written anew after every round: what was seen counts, should the run be stopped.
+Before counting, garbage is collected, freed memory is returned to the system, and two numbers are recorded: the
+process's resident memory, and the memory allocated by malloc and not freed. A leak in a fit increases both by the same
+amount every round; malloc's caches and fragmentation increase only the first, more and more slowly. Therefore growth is
+estimated from the second half of the rounds, by the median of the slopes between all pairs of samples, which is robust
+to a single jump. Fits of random sizes would not do, because they reach new peaks of memory for hours. NumPy's cache of
+small blocks (3.5 MB) is filled first. Labels must be those of the first round, every time. The result is one line of
+benchmarks/results/long_run.jsonl, rewritten after every round, so that a stopped run has a result, too.
 """
 
 import argparse
@@ -49,11 +49,11 @@ ALLOWED = {"resident_mb": 0.03, "in_use_mb": 0.01}  # growth in an hour, as a sh
 SETTINGS = ({}, {"dtype": "float64"}, {"n_neighbors": 7}, {"basis": "subspace"}, {"block_size": 777})
 LIMITED, RESUMED, REPORTED = 4, 5, 6  # every fourth fit is under a memory limit, and so on
 LEFT = ("threads", "open_files", "temporary_files")
-LEAST_SAMPLES = 4  # which have two halves with a slope each
+LEAST_SAMPLES = 4  # enough for a slope in each half
 
 
 def fits_of_a_round():
-    """Return the sizes, settings and kinds of rows of the fits that are repeated."""
+    """Return the sizes, settings and kinds of rows of the fits in a round."""
     rng = np.random.default_rng(0)
     fits = []
     for number in range(LENGTH):
@@ -91,7 +91,7 @@ class Stopped(Exception):
 
 
 def stop_half_way(model, views):
-    """Fit until the rounds begin: what was done until then is in the job's folder."""
+    """Fit, and stop when the rounds begin; the finished stages are in the job's folder."""
 
     def stop(stage):
         if stage == "rounds":
@@ -115,13 +115,13 @@ KINDS = (
 
 
 def fill_small_blocks():
-    """Let NumPy store as many small blocks of every size as it keeps."""
+    """Fill NumPy's cache of small blocks of every size."""
     blocks = [np.empty(size, dtype=np.uint8) for size in range(1, 1025) for _ in range(8)]
     blocks.clear()
 
 
 def malloc_in_use(folder):
-    """Return the megabytes that were asked for and not freed yet: what malloc keeps for later is not among them."""
+    """Return the megabytes that are allocated and not freed, without malloc's caches."""
     libc = ctypes.CDLL("libc.so.6")
     libc.fopen.restype = ctypes.c_void_p
     path = folder / "malloc.xml"
@@ -137,7 +137,7 @@ def malloc_in_use(folder):
 
 
 def sample(started, rounds, folder):
-    """Return what is in use, once all that can be given back is given back."""
+    """Return the memory, threads and files in use, after freeing as much memory as possible."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     return {
@@ -154,13 +154,13 @@ def sample(started, rounds, folder):
 
 
 def growth_an_hour(samples, name):
-    """Return how much a number grows in an hour, by the median slope between any two samples."""
+    """Return the growth of a number per hour, by the median slope over all pairs of samples."""
     minutes, values = (np.array([line[key] for line in samples]) for key in ("minutes", name))
     return 60 * float(theilslopes(values, minutes).slope)
 
 
 def record_of(samples):
-    """Return what was seen until now: growth in the second half of the rounds, and what was left behind."""
+    """Return the record of the rounds so far: growth in their second half, and leaked resources."""
     judged = samples[len(samples) // 2 :]
     growth = {key: growth_an_hour(judged, key) for key in ALLOWED}
     share = {key: growth[key] / samples[-1][key] for key in ALLOWED}
@@ -183,15 +183,15 @@ def main():
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--dry", action="store_true", help="leave the results file as it is")
     args = parser.parse_args()
-    warnings.simplefilter("ignore", UserWarning)  # rows drawn at random have twins, and pieces of their own
+    warnings.simplefilter("ignore", UserWarning)  # random rows have duplicates and graphs of several components
     fill_small_blocks()
     file = args.results / "long_run.jsonl"
     earlier = file.read_text() if file.exists() else ""
-    told = {"code": code(), "machine": machine()}  # of the code that was imported, whatever becomes of its files
+    told = {"code": code(), "machine": machine()}  # computed before the run, as source files may change meanwhile
     started = time.perf_counter()
     fits, samples, record = fits_of_a_round(), [], {}
     with tempfile.TemporaryDirectory() as name:
-        tempfile.tempdir = name  # what anybody leaves among temporary files is seen here
+        tempfile.tempdir = name  # all temporary files go here, so that leaked ones are counted
         folder = Path(name) / "own"
         folder.mkdir()
         first = one_round(fits, folder)

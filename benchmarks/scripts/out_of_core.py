@@ -1,11 +1,12 @@
-"""More rows than memory: a fit from files under a memory limit, beside one in memory, and jobs that are killed.
+"""More rows than fit in memory: a fit from files under a memory limit, beside one in memory, and killed jobs.
 
     python -m benchmarks.scripts.out_of_core FOLDER [--rows 20000000] [--part 2000000] [--kills 10] [--parts ...]
 
-FOLDER gets two .npy files (64 + 32 columns of float32) and what the fits keep; it is not removed.
-``limit`` compares a fit of all rows with memory_limit="2GB" to fits of the first rows, in memory and from files: rows a
-second of wall time and of the cores' time, the largest resident memory, and how far labels agree. ``kills`` ends a
-smaller job with SIGKILL at random moments, takes it up each time, and compares its labels to those of a quiet run.
+Two .npy files (64 + 32 columns of float32) and the files of the fits are written to FOLDER, which is not removed.
+``limit`` compares a fit of all rows with memory_limit="2GB" to fits of the first rows, in memory and from files: rows
+per second of wall-clock time and of processor time, peak resident memory, and the agreement of labels. ``kills`` ends a
+smaller job with SIGKILL at random moments, resumes it each time, and compares its labels to those of an undisturbed
+run.
 """
 
 import argparse
@@ -27,7 +28,7 @@ COLUMNS = {"a": 64, "b": 32}
 
 
 def write_files(folder, n_rows):
-    """Write the views block by block, unless they are there."""
+    """Write the views block by block, unless the files exist."""
     paths = [folder / f"{name}.npy" for name in COLUMNS]
     if all(path.exists() and np.load(path, mmap_mode="r").shape[0] == n_rows for path in paths):
         return
@@ -41,7 +42,7 @@ def write_files(folder, n_rows):
 
 
 def fit_here(folder, how, n_rows, limit, work_dir, out):
-    """Fit in this process and print what it took; the parent reads it."""
+    """Fit in this process and print its time and memory as JSON for the parent."""
     from coterie import GuidedCoTraining
 
     maps = [np.load(folder / f"{name}.npy", mmap_mode="r")[:n_rows] for name in COLUMNS]
@@ -57,7 +58,7 @@ def fit_here(folder, how, n_rows, limit, work_dir, out):
 
 
 def peak_megabytes():
-    """Return the largest resident memory of this program; what getrusage has may be that of the process before it."""
+    """Return the peak resident memory; that of getrusage may include the parent's, from before exec."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -100,7 +101,7 @@ def measure_limit(folder, n_rows, n_part, limit):
 
 
 def measure_kills(folder, n_rows, n_kills):
-    """Kill a job at random moments of its expected time, take it up, and compare."""
+    """Kill a job at random moments of its expected time, resume it, and compare its labels."""
     rng = np.random.default_rng()
     quiet = fit(folder, "memory", n_rows, out=folder / "quiet.labels.npy")
     expected = np.load(folder / "quiet.labels.npy")
@@ -115,7 +116,7 @@ def measure_kills(folder, n_rows, n_kills):
         wait = rng.uniform(0.2, 1.0) * undisturbed
         try:
             process.wait(wait)
-            continue  # it was done before: no kill
+            continue  # it finished before the kill
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()

@@ -1,9 +1,10 @@
-"""Where the report's forty colours come from: each as far from all others as can be, for four kinds of eyes.
+"""The report's forty colours: as far apart as possible in normal and in three kinds of colour-blind vision.
 
-Candidates are a grid of OKLab colours that a screen can show. A pair is as far apart as its OKLab distance, or that in
-the simulated sight of protans, deutans and tritans (Machado, Oliveira and Fernandes 2009, severity 1) times ALLOWANCE:
-such eyes see a plane of colours where others see a space. They are chosen one after the other, then swapped until no
-swap helps, and put in an order in which the first few are farthest apart.
+Candidates are a grid of RGB colours within limits of OKLab lightness and chroma. The distance of a pair is the smallest
+of its OKLab distance and, times ALLOWANCE, its distances in simulated protan, deutan and tritan vision (Machado,
+Oliveira and Fernandes 2009, severity 1); the allowance is because colour-blind vision spans a plane of colours, not a
+space. Colours are chosen greedily, then swapped until no swap helps, and ordered such that the first few are farthest
+apart.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 COUNT = 40
-LIGHTNESS = (0.46, 0.84)  # readable on white and on black paper
-CHROMA = (0.035, 0.19)  # grey means: no value; pure red, green and blue drown all others
+LIGHTNESS = (0.46, 0.84)  # visible on white and on black
+CHROMA = (0.035, 0.19)  # grey is reserved for missing values; saturated red, green and blue would dominate
 ALLOWANCE = 2.0
 START = "#317ebb"
 
@@ -47,7 +48,7 @@ def linear_of(rgb: np.ndarray) -> np.ndarray:
 
 
 def candidates() -> np.ndarray:
-    """Return colours of a grid as 8-bit RGB, (m, 3)."""
+    """Return the colours of an RGB grid within LIGHTNESS and CHROMA, (m, 3), 8 bits a channel."""
     steps = np.round(np.linspace(0, 255, 24)).astype(int)
     rgb = np.array(np.meshgrid(steps, steps, steps)).reshape(3, -1).T
     lab = oklab(linear_of(rgb / 255))
@@ -57,7 +58,7 @@ def candidates() -> np.ndarray:
 
 
 def distances(rgb: np.ndarray) -> np.ndarray:
-    """Return how far apart every two colours are for whoever sees them least apart, (m, m)."""
+    """Return the pairwise distances of colours, (m, m), the smallest over all kinds of vision."""
     linear = linear_of(rgb / 255)
     least = np.full((len(rgb), len(rgb)), np.inf, dtype=np.float32)
     for name, sight in SIGHTS.items():
@@ -89,7 +90,7 @@ def swap(gaps: np.ndarray, chosen: list[int], at: int) -> tuple[float, int]:
 
 
 def ordered(gaps: np.ndarray, chosen: list[int]) -> list[int]:
-    """Return the colours so that the first few are as far apart as can be."""
+    """Return the colours in greedy order, so that the first few are as far apart as possible."""
     inside = gaps[np.ix_(chosen, chosen)]
     order = [0]
     while len(order) < len(chosen):

@@ -1,8 +1,8 @@
-"""The peers' figures beside those that were published, as lines of ``benchmarks/results/peers.jsonl``.
+"""Measure peers on real sets, as lines of ``benchmarks/results/peers.jsonl``, to compare with published figures.
 
 ``python -m benchmarks.scripts.peers FastMICE AIMC --data uci scene15 --seeds 3`` measures two methods on two sets.
-Rows are shuffled with the seed before a method sees them, except with ``--file-order``: some published figures lean on
-rows that are sorted by class.
+Rows are shuffled with the seed first, except with ``--file-order``: some published figures depend on rows sorted by
+class.
 """
 
 from __future__ import annotations

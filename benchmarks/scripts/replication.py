@@ -1,9 +1,10 @@
-"""Clusters that touch, most of them of unequal size, and data without clusters: does asking for stability help?
+"""Touching clusters, mostly of unequal size, and data without clusters: does using stability to choose a basis help?
 
     python -m benchmarks.scripts.replication --draws 4 --jobs 16
 
-Every shape is fitted as it is by default, by agreement of the views alone, with every basis by itself, as published and
-by k-means. Each fit is one line of benchmarks/results/replication.jsonl.
+Every shape of touching clusters is fitted with the defaults, with the basis chosen by the views' agreement alone, with
+each basis, as published, and by k-means; data without clusters are fitted with the defaults. Each draw of a shape is
+one line of benchmarks/results/replication.jsonl.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from coterie.peers import ConcatKMeans
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "replication.jsonl"
 
-# Rows of the clusters, columns of the views, and the gap between the nearest centres.
+# Rows of each cluster, columns of each view, and the distance between the nearest centres.
 TOUCHING = (
     ((1350, 150), (6, 4), 2.5), ((510, 90), (6, 4), 2.5), ((1380, 120), (8,), 3.2), ((1350, 150), (5, 5, 5), 2.0),
     ((450, 50), (3,), 3.2), ((720, 360, 120), (10,), 3.4), ((960, 120, 120), (4, 4), 2.5), ((900, 100), (20, 10), 3.2),
@@ -33,7 +34,7 @@ TOUCHING = (
     ((264, 36), (4, 3), 3.0), ((850, 150), (2, 2), 3.0), ((750, 450, 150, 150), (25,), 3.6),
 )  # fmt: skip
 
-# How rows are drawn, columns of the views, rows, and clusters that are asked for.
+# Distribution of the rows, columns of each view, number of rows, and number of clusters asked for.
 WITHOUT = (
     ("gaussian", (6, 4), 800, 2), ("gaussian", (6,), 800, 2), ("gaussian", (3,), 800, 3), ("heavy", (6, 4), 800, 2),
     ("heavy", (5,), 800, 2), ("uniform", (4, 3), 800, 3), ("gaussian", (20, 10), 1500, 5), ("skewed", (6, 4), 1000, 2),
@@ -51,7 +52,7 @@ BASES = ("diffusion", "commute", "islands")
 
 
 def fit(model, views):
-    """Return the model, and whether it warned that clusters do not replicate."""
+    """Return the fitted model, and whether it warned that clusters do not replicate."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.fit(views)
@@ -59,7 +60,7 @@ def fit(model, views):
 
 
 def by_agreement_alone(k, seed, views):
-    """Return the labels if stability were not asked for."""
+    """Return the labels of a fit that chooses the basis without stability."""
     level, candidates.REPLICATED = candidates.REPLICATED, -1.0
     try:
         return fit(GuidedCoTraining(k, random_state=seed, n_jobs=1), views)[0].labels_

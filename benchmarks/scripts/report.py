@@ -1,10 +1,10 @@
-"""What a report costs: written from frames and from files, and opened in Chromium.
+"""Time of a report: written from frames and from files, and opened in Chromium.
 
     python -m benchmarks.scripts.report [--rows 200000] [--repeats 3] [--results FILE]
 
-The files are parquet, the second with its rows in another order, matched by id. Ways are tried by turns, and the
-fastest of the repeats counts. In the browser: when something is first seen, and the frames a second while the map is
-dragged, on a screen and on a phone.
+The files are parquet, the second with its rows in another order, matched by id. Frames and files alternate, and the
+fastest repeat of each is used. In the browser, the time to the first contentful paint and the frame rate while the map
+is dragged are measured, at the size of a screen and of a phone.
 """
 
 import argparse
@@ -38,7 +38,7 @@ COUNT = (
 
 
 def measure_writing(folder, n_rows, repeats):
-    """Return seconds of reports from frames and from files of the same rows."""
+    """Return the seconds of reports from frames and from files of the same rows."""
     data = make_views(n_rows, K, n_columns=COLUMNS, separation=7, random_state=0)
     ids = [f"row{i}" for i in range(n_rows)]
     frames = {name: pd.DataFrame(view, index=ids).add_prefix("c") for name, view in data.views.items()}
@@ -59,7 +59,7 @@ def measure_writing(folder, n_rows, repeats):
 
 
 def measure_browsing(page, width, repeats):
-    """Return milliseconds until something is seen, and frames a second while the map is dragged."""
+    """Return the milliseconds to the first contentful paint, and the frame rate while the map is dragged."""
     from selenium import webdriver
     from selenium.webdriver.support.wait import WebDriverWait
 
@@ -83,7 +83,7 @@ def measure_browsing(page, width, repeats):
 
 
 def drag(driver):
-    """Zoom in, drag the map, and return the frames a second meanwhile."""
+    """Zoom in, drag the map, and return the frame rate meanwhile."""
     left, top = driver.execute_script(COUNT)
     for i, kind in enumerate(["mousePressed", *["mouseMoved"] * 40, "mouseReleased"]):
         spot = {"x": left + 3 * min(i, 40), "y": top + 2 * (min(i, 40) % 20)}

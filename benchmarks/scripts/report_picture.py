@@ -1,4 +1,4 @@
-"""The README's picture: a report on digits in a real browser, with a row looked at by the arrow keys."""
+"""The README's picture: a report on digits in a real browser, with a row selected by the arrow keys."""
 
 import shutil
 import tempfile
@@ -18,7 +18,7 @@ FLAGS = (
     "--disable-background-networking",
     "--window-size=1280,1300",
 )
-ROW = 24  # that the arrow keys stop at: its cluster lies where what is said of the row hides little
+ROW = 24  # the row to select: its tooltip covers little of the map
 RIGHT = "\ue014"
 
 

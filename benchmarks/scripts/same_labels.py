@@ -1,12 +1,12 @@
-"""Whether the code gives the same labels as an earlier version of it, to the last bit.
+"""Whether the code gives bitwise the same labels and embeddings as an earlier version of it.
 
     git worktree add ../base e6e427f
     python -m benchmarks.scripts.same_labels --base ../base/src
 
-Every fit runs in two processes, one of each version, on the same rows in the same places (in memory, with
+Every fit runs in two processes, one of each version, on the same rows in the same placement (in memory, with
 ``memory_limit``, from Dask arrays, with ``device="torch"``). Labels and embeddings are compared byte by byte, and this
-version loads the model that the other one saved and predicts the rows of the fit. "diffusion" is what the defaults were
-before ``basis="auto"``. Fits that have a result for this code are left out; the results are lines of
+version loads the model that the other one saved and predicts the rows of the fit. "diffusion" means the defaults
+from before ``basis="auto"``. Fits that have a result for the current code are skipped; the results are lines of
 benchmarks/results/same_labels.jsonl, one for each fit.
 """
 
@@ -42,7 +42,7 @@ def load_rows(path):
 
 
 def as_placed(views, place):
-    """Return the views as they are passed to a fit."""
+    """Return the views, as Dask arrays for the placement "dask"."""
     if place != "dask":
         return views
     import dask.array
@@ -83,7 +83,7 @@ def predict(rows, out):
 
 
 def run(source, *arguments):
-    """Run a part of this file with a version of the code, and return what went wrong with it, if anything did."""
+    """Run a part of this file with a version of the code; return the last line of its error, empty if none."""
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, *map(str, arguments)],
@@ -117,13 +117,13 @@ def write_rows(name, folder):
 
 
 def compare(rows, settings, place, base, folder):
-    """Return what is the same in both versions."""
+    """Return which results are the same in both versions."""
     ours, theirs = folder / "ours", folder / "theirs"
     wrong = {}
     for out, source in ((ours, HERE.parent / "src"), (theirs, base)):
         out.mkdir()
         wrong[out.name] = run(source, "fit", rows, settings, place, out)
-        # Two runs of the same code are always the same: an installed package must not stand in for either.
+        # An installed package must not be imported instead of either version: the same code would always agree.
         if not wrong[out.name] and Path((out / "imported").read_text()) != source.resolve():
             raise RuntimeError(f"{source} was to be measured, and {(out / 'imported').read_text()} was imported.")
     if any(wrong.values()):
@@ -142,7 +142,7 @@ def compare(rows, settings, place, base, folder):
 
 
 def tree_hash(source):
-    """Return twelve characters that stand for the code of a version."""
+    """Return the first twelve hexadecimal digits of a hash of a version's source files."""
     digest = hashlib.sha256()
     for path in sorted((source / "coterie").rglob("*.py")):
         digest.update(path.relative_to(source).as_posix().encode() + path.read_bytes())
@@ -150,7 +150,7 @@ def tree_hash(source):
 
 
 def cases_done(source):
-    """Return the fits whose results are in the file, of this code."""
+    """Return the fits that have a result of the code with this hash."""
     lines = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else ())
     return {(line["data"], line["settings"], line["place"]) for line in lines if line["code"]["source"] == source}
 

@@ -1,10 +1,11 @@
-"""What labelling new rows costs: the start of a process, one row at a time, and batches.
+"""Time of labelling new rows: the start of a process, single rows, and batches.
 
     python -m benchmarks.scripts.serving [--rows 50000] [--results FILE]
 
-A model of digits (four views, 1,797 rows) is saved; every figure is of a process that loads that file. Seconds of the
-start are those of the cores, which other work on the machine disturbs less; the fastest of three processes counts.
-Latencies are medians and 99th percentiles of single calls; ``core_seconds`` are those of a call on all cores together.
+A model of digits (four views, 1,797 rows) is saved; every figure is of a process that loads that file. The start is
+measured in processor seconds, which other work on the machine disturbs less, of the fastest of three processes.
+Latencies are medians and 99th percentiles of single calls; ``core_seconds`` is the processor time of a call, over all
+cores.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""One model used by many at once: the same labels as alone, and no slower than one after the other.
+"""One model used by many callers at once: the same labels as alone, and no slower than one after the other.
 
     python -m benchmarks.scripts.sharing
 
-Forty threads predict with one loaded model, then eight processes that have loaded one model file, each all parts of the
-rows. In every repeat one of them works while the others wait, and then all do: both at nearly the same moment, because
-what else the machine does weighs on either. All together may take no longer than if they came one after the other, so
-eight processes no longer than eight times one; the median over the repeats is judged, and every ratio is written down.
-So is the processor time of all over that of one for each of them, in which other work on the machine hardly shows. The
-results are lines of benchmarks/results/sharing.jsonl.
+Forty threads predict with one loaded model, then eight processes that have each loaded the same model file; every
+caller predicts all parts of the rows. In every repeat, one caller works while the others wait, and then all work:
+directly one after the other, so that other work on the machine slows both. All callers together may take no longer than
+in sequence, so eight processes at most eight times as long as one. The median over the repeats must satisfy this; every
+ratio is recorded, and so is the processor time per caller relative to one alone, which other work on the machine hardly
+disturbs. The results are lines of benchmarks/results/sharing.jsonl.
 """
 
 import argparse
@@ -27,27 +27,27 @@ from coterie.datasets import make_views
 
 THREADS, PROCESSES = 40, 8
 ROWS, PARTS, REPEATS = 20_000, 10, 5
-PASSES = {"threads": 1, "processes": 5}  # over all parts in a turn: eight callers are done sooner than forty
+PASSES = {"threads": 1, "processes": 5}  # over all parts per turn: more for eight callers, which would finish sooner
 LIMIT_SECONDS = 1200
 processes = get_context("spawn")
 
 
 def parts_of(n_rows):
-    """Return the rows in parts, by view."""
+    """Return the rows in PARTS parts, each a dict of views."""
     views = make_views(n_rows, 6, n_columns=(40, 20), random_state=0).views
     size = n_rows // PARTS
     return [{name: view[at : at + size] for name, view in views.items()} for at in range(0, n_rows, size)]
 
 
 def predict_all(model, parts, first=0):
-    """Return the labels of all parts; callers begin with different ones."""
+    """Return the labels of all parts, predicted from part ``first`` on, so that callers begin with different parts."""
     order = [(first + i) % len(parts) for i in range(len(parts))]
     found = {number: np.asarray(model.predict(parts[number])) for number in order}
     return np.concatenate([found[number] for number in range(len(parts))])
 
 
 def take_turns(call, number, barrier, clock):
-    """Return start, end and processor seconds of every turn: alone (only the first caller works), then together."""
+    """Return (start, end, processor seconds) of the turns, alternately of the first caller alone and of all callers."""
     found = []
     for _ in range(REPEATS):
         for works in (number == 0, True):
@@ -60,7 +60,7 @@ def take_turns(call, number, barrier, clock):
 
 
 def checked_call(model, parts, number, expected, wrong, passes):
-    """Return a function that predicts all parts and notes where labels are others."""
+    """Return a function that predicts all parts and appends wrong labels and errors to ``wrong``."""
 
     def call():
         try:
@@ -73,7 +73,7 @@ def checked_call(model, parts, number, expected, wrong, passes):
 
 
 def in_threads(model, parts, expected):
-    """Return what every thread took, and what went wrong."""
+    """Return the turns of every thread, and all wrong labels and errors."""
     barrier, wrong, turns = threading.Barrier(THREADS), [], {}
 
     def work(number):
@@ -92,12 +92,12 @@ def serve(path, expected, number, barrier, results):
     """Load the model and take turns; runs in a process of its own."""
     wrong, parts = [], parts_of(ROWS)
     call = checked_call(coterie.load(path), parts, number, expected, wrong, PASSES["processes"])
-    call()  # everything is compiled and in memory when the first turn begins
+    call()  # compiles and loads everything before the first turn
     results.put((number, take_turns(call, number, barrier, time.process_time), wrong))
 
 
 def in_processes(path, expected):
-    """Return what every process took, and what went wrong."""
+    """Return the turns of every process, and all wrong labels and errors."""
     barrier, results = processes.Barrier(PROCESSES), processes.Queue()
     arguments = [(path, expected, number, barrier, results) for number in range(PROCESSES)]
     callers = [processes.Process(target=serve, args=own) for own in arguments]
@@ -112,7 +112,7 @@ def in_processes(path, expected):
 
 
 def record(kind, turns, wrong, shared_clock):
-    """Return a line of results; a clock that callers share has the processor time of all of them."""
+    """Return a line of results; a ``shared_clock`` (of threads) measures the processor time of all callers."""
     alone = [turns[0][2 * i] for i in range(REPEATS)]
     together = [[own[2 * i + 1] for own in turns] for i in range(REPEATS)]
     lasted = [max(end for _, end, _ in every) - min(start for start, _, _ in every) for every in together]

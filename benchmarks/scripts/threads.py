@@ -1,12 +1,12 @@
-"""How much faster fits become with more threads, stage by stage.
+"""Times of fits by number of threads, stage by stage.
 
     python -m benchmarks.scripts.threads --threads 1 2 4 8 16
     python -m benchmarks.scripts.threads --sets images few --repeats 5
 
-Every number of threads fits the same rows: a million of 448 columns, rows of MNIST's shape, and a few thousand of six
-views. Beside each fit stands the product of the rows with 1,000 landmarks on as many threads, taken just before, in the
-same process. The fit of every number of threads must have the same labels. Each fit is one line of
-benchmarks/results/threads.jsonl: seconds and stages of the median of the repeats.
+The same rows are fitted with every number of threads: a million of 448 columns, rows of MNIST's shape, and a few
+thousand of six views. Each record also has the time of the product of the rows with 1,000 landmarks on as many threads,
+measured just before in the same process. Labels must be the same with every number of threads. Each record is one line
+of benchmarks/results/threads.jsonl: seconds and stages of the repeat with the median time.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from coterie import GuidedCoTraining
 HERE = Path(__file__).resolve().parents[1]
 LANDMARKS = 1000
 
-# Name -> rows, columns of the views, clusters; data sets themselves need not be there.
+# Name -> rows, columns of the views, clusters; the rows are synthetic, so no files are needed.
 SETS = {
     "million": (1_000_000, (256, 128, 64), 20),
     "images": (70_000, (784, 512, 81), 10),  # MNIST's shape
@@ -36,7 +36,7 @@ SETTINGS = {"default": {}, "as published": {"basis": "subspace", "measure_stabil
 
 
 def fit(views, n_clusters, n_threads, settings):
-    """Return the seconds of a fit, those of its stages, and its labels."""
+    """Return the seconds of a fit, the seconds of its stages, and its labels."""
     started = time.perf_counter()
     model = GuidedCoTraining(n_clusters, n_jobs=n_threads, random_state=0, **settings).fit(views)
     return time.perf_counter() - started, model.timings_, model.labels_

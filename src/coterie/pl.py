@@ -1,4 +1,4 @@
-"""Plots of AnnData and MuData objects that :func:`coterie.tl.cluster` has written to.
+"""Plots of AnnData and MuData objects with results of :func:`coterie.tl.cluster`.
 
 Every function takes the object and, optionally, the axes to draw on, and returns the axes.
 """
@@ -34,16 +34,16 @@ def embedding(
     sample: int = 4000,
     random_state: int = 0,
 ) -> Any:
-    """Draw cells on a map, in the colours of their clusters or of a column of obs.
+    """Draw a map of the cells, coloured by cluster or by a column of obs.
 
     Parameters
     ----------
     data : AnnData or MuData
         After :func:`coterie.tl.cluster`.
     color : str, default=None
-        A column of obs, of numbers or names; None is the clusters.
+        A column of obs, of numbers or names; None colours by cluster.
     basis : str, default=None
-        An entry of obsm whose first two columns are drawn, such as "X_umap"; None makes a map of the embedding.
+        An entry of obsm whose first two columns are drawn, such as "X_umap"; None computes a map of the embedding.
     key : str, default="coterie"
         The name under which `cluster` wrote its results.
     ax : matplotlib Axes, default=None
@@ -87,19 +87,19 @@ def markers(
     key: str = KEY,
     ax: Any = None,
 ) -> Any:
-    """Draw markers as a dot plot: how many cells of a cluster have a marker, and how much of it.
+    """Draw a dot plot of markers: the share of each cluster's cells that have a marker, and its mean value.
 
-    A dot's size is the share of the cluster's cells with a value above 0. Its shade is the cluster's mean, from the
-    lowest of all clusters (0) to the highest (1).
+    A dot's size is the share of the cluster's cells with a value above 0. Its shade is the cluster's mean, scaled so
+    that the lowest mean of all clusters is 0 and the highest 1.
 
     Parameters
     ----------
     data : AnnData or MuData
         After :func:`coterie.tl.cluster`.
     names : list of str, or dict of lists
-        Variables, of any modality ("rna:CD4" or "CD4"); a dict has them by what they are markers of.
+        Variables of any modality ("rna:CD4" or "CD4"); a dict groups them, for example by cell type.
     groupby : str, default=None
-        A column of obs to group cells by instead of the clusters, such as their named types.
+        A column of obs to group cells by instead of the clusters, such as cell types.
     layer : str, default=None
         The layer to take instead of X.
     key : str, default="coterie"
@@ -134,7 +134,7 @@ def markers(
 
 
 def view_weights(data: Any, *, key: str = KEY, ax: Any = None) -> Any:
-    """Draw the mean weight of every view in every cluster: which modality shows it.
+    """Draw the mean weight of every view in every cluster, which shows the modalities that support it.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def view_weights(data: Any, *, key: str = KEY, ax: Any = None) -> Any:
 
 
 def clusters_of(data: Any, key: str) -> Any:
-    """Return a column of obs as pandas' categories."""
+    """Return a column of obs as a pandas Categorical."""
     if key not in data.obs:
         raise ValueError(f"There is no obs[{key!r}]. Call coterie.tl.cluster first, or pass its key.")
     return data.obs[key].astype("category").array
@@ -178,7 +178,7 @@ def flat_names(names: Sequence[str] | Mapping[str, Sequence[str]]) -> list[str]:
 def marker_table(
     data: Any, names: Sequence[str], groups: Any, layer: str | None
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return, for every marker, the share of each group's cells that have it (k,) and their mean of it (k,)."""
+    """Return for every marker each group's share of cells with a value above 0, (k,), and mean value, (k,)."""
     found = {}
     for name in names:
         values = values_of(data, name, layer)  # (n,)
@@ -207,7 +207,7 @@ def values_of(data: Any, name: str, layer: str | None) -> np.ndarray:
 
 
 def means_of(values: np.ndarray, groups: Any) -> np.ndarray:
-    """Return the mean in every group, over the cells that have a value; 0 where none has.
+    """Return the mean of every group over the cells that have a value; 0 for groups without any.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The pictures of a report as matplotlib figures, for notebooks and papers.
+"""The figures of a report drawn with matplotlib, for notebooks and papers.
 
 Every function takes a fitted model and, optionally, the axes to draw on, and returns the axes.
 """
@@ -44,13 +44,13 @@ __all__ = [
 # matplotlib's markers that look like the report's shapes.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h", "p", "*")
 MOST_IN_LEGEND = 20
-NUMBERS_FIT = 14  # columns of a heat map up to which its numbers are written out
+NUMBERS_FIT = 14  # a heat map with at most this many columns shows its numbers
 
 
 def embedding(
     model: Any, X: Any = None, *, color: Any = "cluster", ax: Any = None, sample: int = 4000, random_state: int = 0
 ) -> Any:
-    """Draw a map of the consensus embedding: rows that are alike are near each other.
+    """Draw a two-dimensional map of the consensus embedding, with similar rows near each other.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def embedding(
     X : like in ``fit``, default=None
         The rows of the fit, in their order. Not needed where the model was fitted with ``store_embedding``.
     color : "cluster", "confidence" or array-like of shape (n,), default="cluster"
-        What colours say; numbers or names.
+        The values that colours show: the clusters, their confidence, or numbers or names of one's own.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
     sample : int, default=4000
@@ -95,7 +95,7 @@ def embedding(
 
 
 def draw_clusters(ax: Any, positions: np.ndarray, labels: np.ndarray, n_clusters: int) -> None:
-    """Draw rows in their clusters' colours, and the clusters' numbers."""
+    """Draw rows in the colours of their clusters, with the clusters' numbers."""
     for cluster in range(n_clusters):
         mine = positions[labels == cluster]
         if not len(mine):
@@ -108,7 +108,7 @@ def draw_clusters(ax: Any, positions: np.ndarray, labels: np.ndarray, n_clusters
 
 
 def central(positions: np.ndarray) -> np.ndarray:
-    """Return the row nearest to the median, which may itself lie between two islands, among another cluster's rows.
+    """Return the position nearest to the median; the median itself may lie between islands, among another cluster.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def central(positions: np.ndarray) -> np.ndarray:
 
 
 def draw_values(ax: Any, positions: np.ndarray, values: np.ndarray, label: str | None) -> None:
-    """Draw rows in the colours of numbers or names."""
+    """Draw rows coloured by numbers, with a colour bar, or by names, with a legend."""
     if values.dtype.kind in "iuf":
         dots = ax.scatter(*positions.T, s=9, c=values, cmap=ramp(), linewidths=0)
         ax.figure.colorbar(dots, ax=ax, label=label)
@@ -158,7 +158,7 @@ def cluster_sizes(model: Any, *, ax: Any = None) -> Any:
 
 
 def view_weights(model: Any, *, ax: Any = None) -> Any:
-    """Draw the weight of every view, and how far it agrees with the consensus.
+    """Draw the weight of every view and its agreement with the consensus.
 
     Parameters
     ----------
@@ -186,14 +186,14 @@ def view_weights(model: Any, *, ax: Any = None) -> Any:
 
 
 def agreement(model: Any, *, between: str = "views", ax: Any = None) -> Any:
-    """Draw how alike views or graphs are, or how far each view alone agrees on each cluster, as a heat map.
+    """Draw the agreement of views or graphs with each other, or of each view with each cluster, as a heat map.
 
     Parameters
     ----------
     model : GuidedCoTraining
         A fitted estimator.
     between : "views", "graphs" or "clusters", default="views"
-        What is compared; "clusters" has a line per cluster and a column per view.
+        What is compared; "clusters" draws a line per cluster and a column per view.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -211,14 +211,14 @@ def agreement(model: Any, *, between: str = "views", ax: Any = None) -> Any:
 
 
 def confusion(model: Any, target: Any, *, ax: Any = None) -> Any:
-    """Draw how many rows of every cluster are of every known class; shades are shares of the cluster.
+    """Draw the confusion matrix of clusters and known classes; shades are shares of the cluster's rows.
 
     Parameters
     ----------
     model : GuidedCoTraining
         A fitted estimator.
     target : array-like of shape (n,)
-        Known labels; None and NaN are rows without one.
+        Known labels; None and NaN mark rows without one.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -238,7 +238,7 @@ def confusion(model: Any, target: Any, *, ax: Any = None) -> Any:
 
 
 def heat_map(ax: Any, shades: np.ndarray, values: np.ndarray, rows: list[str], columns: list[str], form: str) -> Any:
-    """Draw a matrix with shades from 0 to 1, and its values where they fit."""
+    """Draw a heat map of ``shades``, from 0 to 1, with ``values`` written on it if they fit."""
     ax = axes(ax, (2 + 0.5 * len(columns), 1.2 + 0.36 * len(rows)))
     ax.imshow(shades, cmap=shade(), vmin=0, vmax=1, aspect="auto")
     turned = max(map(len, columns)) > 4
@@ -252,7 +252,7 @@ def heat_map(ax: Any, shades: np.ndarray, values: np.ndarray, rows: list[str], c
 
 
 def singular_values(model: Any, *, ax: Any = None) -> Any:
-    """Draw the singular values of every graph after the last round, and where the number of clusters stands.
+    """Draw the singular values of every graph after the last round, and a line behind the k-th.
 
     Parameters
     ----------
@@ -283,13 +283,13 @@ def singular_values(model: Any, *, ax: Any = None) -> Any:
 
 
 def suggestion(model: Any, *, ax: Any = None) -> Any:
-    """Draw the evidence of the graphs for every number of clusters.
+    """Draw the score of every number of clusters.
 
     Parameters
     ----------
     model : GuidedCoTraining or KSuggestion
-        An estimator fitted with ``n_clusters="auto"``, or what ``suggest_k`` returned. For another fit, the gaps
-        between its singular values are drawn.
+        An estimator fitted with ``n_clusters="auto"``, or the result of ``suggest_k``. For a fit with a given number of
+        clusters, the gaps between its singular values are drawn instead of scores.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -314,7 +314,7 @@ def suggestion(model: Any, *, ax: Any = None) -> Any:
 
 
 def history(model: Any, *, ax: Any = None) -> Any:
-    """Draw how much A* changed in every round, and how much of all bases it held.
+    """Draw the change of A* in every round, and the agreement: the share of all bases that the consensus holds.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def history(model: Any, *, ax: Any = None) -> Any:
 
 
 def timings(model: Any, *, ax: Any = None) -> Any:
-    """Draw how long every stage of the fit took.
+    """Draw the duration of every stage of the fit.
 
     Parameters
     ----------
@@ -377,20 +377,20 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def ramp() -> Any:
-    """Return the colours of numbers, from low to high."""
+    """Return the colour map for numbers, from low to high."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("coterie", RAMP)
 
 
 def shade() -> Any:
-    """Return the shades of heat maps."""
+    """Return the colour map of heat maps."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("coterie-heat", ["#f3f1ec", "#2a6f8a"])
 
 
 def plain(name: str) -> str:
-    """Return a name that matplotlib shows as it is: a dollar would begin a formula, an underscore hide the name."""
+    """Return a name as matplotlib must get it: "$" would begin a formula, a leading "_" hide a legend's entry."""
     text = shown(name).replace("$", r"\$")
     return "\u200a" + text if text.startswith("_") else text

@@ -1,4 +1,4 @@
-"""Tools for AnnData and MuData, in the habits of scverse: results are written into the object."""
+"""Tools for AnnData and MuData, by the conventions of scverse: results are written into the object."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ def cluster(
     copy: bool = False,
     **settings: Any,
 ) -> Any:
-    """Cluster the cells of an AnnData or MuData object by all their views.
+    """Cluster the cells of an AnnData or MuData object by several views.
 
     Writes, for ``key_added="coterie"``:
 
     - ``obs["coterie"]``, the clusters as categories "0", "1", ..., and ``obs["coterie_confidence"]``;
     - ``obs["coterie_weight_rna"]`` and so on for every view: how far that view alone supports the cell's cluster, as a
       share of all views' support (:meth:`coterie.GuidedCoTraining.view_support`); 0 where the cell lacks the view. A
-      slash in a view's name is a colon there, as files could not hold it: ``obs["coterie_weight_obsm:X_pca"]``;
-    - ``obsm["X_coterie"]``, the embedding, for ``sc.pp.neighbors(data, use_rep="X_coterie")`` and what follows it;
-    - ``uns["coterie"]``: the parameters, and for every view its weight, how far it agrees with the others and what was
-      done to it; the clusters' agreement with the views, and how stable they are.
+      slash in a view's name becomes a colon, because files cannot hold it: ``obs["coterie_weight_obsm:X_pca"]``;
+    - ``obsm["X_coterie"]``, the embedding, for ``sc.pp.neighbors(data, use_rep="X_coterie")`` and the steps after it;
+    - ``uns["coterie"]``: the parameters; the weight, agreement and preparation of every view; the agreement of each
+      view with each cluster; and the clusters' stability, if it was measured.
 
     Counts are not copied, and X of a backed object is read from its file block by block.
 
     Parameters
     ----------
     data : AnnData or MuData
-        Cells are rows. A cell that a modality of MuData does not have lacks that view.
+        Cells are rows. A cell that is absent from a modality of MuData lacks that view.
     n_clusters : int or "auto", default="auto"
-        Number of clusters; "auto" looks for it.
+        Number of clusters; "auto" estimates it.
     views : list or dict of str, default=None
-        What the views are: see `views_of`.
+        The entries of the object that are views, as in `views_of`.
     layer : str or dict of str, default=None
-        The layer to take instead of X; a dict says it for some modalities of MuData.
+        The layer to take instead of X; a dict maps modalities of MuData to layers, and the others use X.
     use_rep : str, list of str or dict of str, default=None
-        The entries of obsm to take instead of X, such as "X_pca"; a dict says it for some modalities of MuData.
+        The entries of obsm to take instead of X, such as "X_pca"; a dict maps modalities of MuData to entries, and the
+        others use X.
     key_added : str, default="coterie"
         The name under which the results are written.
     random_state : int, RandomState or None, default=0
         Seed of everything that is drawn.
     save : path, default=None
-        A file for the model, from which `predict` labels new cells.
+        The file to which the model is saved, for `predict`.
     copy : bool, default=False
         Whether to leave ``data`` as it is and return a copy with the results.
     **settings
@@ -108,20 +109,21 @@ def predict(
     key_added: str = KEY,
     copy: bool = False,
 ) -> Any:
-    """Give new cells the clusters that they would have had in the fit.
+    """Assign new cells to the clusters of a model, as if they had been in the fit.
 
     Writes ``obs["coterie"]``, ``obs["coterie_confidence"]``, ``obs["coterie_novelty"]`` (how unlike all cells of the
-    fit a cell is), the weights of the views, ``obsm["X_coterie"]`` and ``uns["coterie"]`` like `cluster`; the last is
-    what the fit found, of its own cells.
+    fit a cell is), the weights of the views, ``obsm["X_coterie"]`` and ``uns["coterie"]`` like `cluster`; the last
+    describes the fit and its cells, not the new ones.
 
     Parameters
     ----------
     data : AnnData or MuData
         New cells with the same variables. Modalities may be left out.
     model : GuidedCoTraining or path
-        A fitted model, or a file of one.
+        A fitted model, or the file of one.
     views : list or dict of str, default=None
-        As in the fit. None: as the file says, where `cluster` wrote it; else the views' names.
+        As in the fit. None takes the entries that the model records if `cluster` fitted it, else those named like the
+        views.
     key_added, copy
         As in `cluster`.
 
@@ -158,7 +160,7 @@ def predict(
 
 
 def rank_views(data: Any, *, key: str = KEY) -> Any:
-    """Return which views show which cluster, the best first.
+    """Return the views, ranked for every cluster by how well each shows it.
 
     Parameters
     ----------
@@ -170,8 +172,8 @@ def rank_views(data: Any, *, key: str = KEY) -> Any:
     Returns
     -------
     pandas.DataFrame
-        One row per cluster and view, in the order of clusters and of ``agreement``: the share of the cluster's cells
-        that the view alone assigns to it too. ``rank`` is 1 for the view that shows the cluster best.
+        One row per cluster and view, sorted by cluster and then by ``agreement``, the share of the cluster's cells that
+        the view alone assigns to it too. ``rank`` is 1 for the view with the highest agreement.
 
     Examples
     --------
@@ -197,20 +199,20 @@ def rank_views(data: Any, *, key: str = KEY) -> Any:
 
 
 def views_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the views of an AnnData or MuData object as tables that a fit takes.
+    """Return the views of an AnnData or MuData object as a dict of tables for ``fit``.
 
     Parameters
     ----------
     data : AnnData or MuData
     views : list or dict of str, default=None
-        For AnnData, what to take: "X", a layer ("layers/counts") or an entry of obsm ("X_pca", or "obsm/X_pca"); None
-        takes X. For MuData, a list of modalities, or a dict from modalities to what to take of each; None takes X of
-        all modalities.
+        For AnnData, the entries to take: "X", a layer ("layers/counts") or an entry of obsm ("X_pca", or
+        "obsm/X_pca"); None takes X. For MuData, a list of modalities, or a dict from modalities to the entry of each;
+        None takes X of all modalities.
 
     Returns
     -------
     dict of str to table
-        Tables whose rows are the object's cells. A cell that a modality lacks is NaN throughout.
+        Tables whose rows are the object's cells. A cell that is absent from a modality is a row of NaN.
 
     Examples
     --------
@@ -224,7 +226,7 @@ def views_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) 
 
 
 def for_cells(table: Any, all_cells: Any, own: Any) -> Any:
-    """Return a modality's table with a row for every cell of the whole object, NaN for those that it lacks."""
+    """Return a modality's table with a row for every cell of the whole object, NaN for cells that are absent in it."""
     if own.equals(all_cells):
         return table
     positions = own.get_indexer(all_cells)  # (n,)
@@ -250,11 +252,11 @@ def write_clusters(
     embedding: Any,
     novelty: Any = None,
 ) -> None:
-    """Write labels, confidence, weights of views, the embedding and what the fit found into the cells' object.
+    """Write labels, confidence, novelty, weights of views, the embedding and facts of the fit into the object.
 
-    What an earlier call wrote under the same key and this one does not is removed: it is of other clusters.
+    Novelty and weights that an earlier call wrote under the same key are removed, as they belong to other clusters.
     """
-    shares = view_shares(to_host(model.view_support(cells)))  # (n, V) before anything is written: it may fail
+    shares = view_shares(to_host(model.view_support(cells)))  # (n, V), before anything is written, as it may fail
     for name in (f"{key}_novelty", *(weight_column(key, view) for view in views_written(data, key))):
         if name in data.obs:
             del data.obs[name]
@@ -269,14 +271,14 @@ def write_clusters(
 
 
 def views_written(data: Any, key: str) -> list[str]:
-    """Return the views whose weights an earlier call wrote; none where something else is under the key."""
+    """Return the views whose weights an earlier call wrote; none if the key holds something else."""
     found = data.uns.get(key)
     parameters = found.get("params") if isinstance(found, Mapping) else None
     return list(parameters["views"]) if isinstance(parameters, Mapping) and "views" in parameters else []
 
 
 def view_shares(support: np.ndarray) -> np.ndarray:
-    """Return each view's share of the support for a cell's cluster; NaN, where a cell lacks a view, is 0.
+    """Return each view's share of the total support for a cell's cluster; 0 for views that the cell lacks (NaN).
 
     Examples
     --------
@@ -285,13 +287,13 @@ def view_shares(support: np.ndarray) -> np.ndarray:
     """
     present = ~np.isnan(support)  # (n, V)
     known = np.where(present, support, 0.0)
-    # Where no view alone supports the cluster, those that the cell has are alike.
+    # If no view alone supports the cluster, the views that the cell has get equal shares.
     known = np.where(known.any(axis=1, keepdims=True), known, present)
     return known / np.maximum(known.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
 def findings(model: GuidedCoTraining) -> dict[str, Any]:
-    """Return what a fit found besides the cells' own results, as values that can be written to .h5ad."""
+    """Return the results of a fit that are not per cell, as values that can be written to .h5ad."""
     found = {
         "params": {
             "n_clusters": model.n_clusters_,
@@ -310,16 +312,16 @@ def findings(model: GuidedCoTraining) -> dict[str, Any]:
 
 
 def as_categories(labels: np.ndarray, n_clusters: int) -> Any:
-    """Return labels as the categories "0", "1", ... as scverse has them."""
+    """Return labels as categories "0", "1", ..., by the convention of scverse."""
     import pandas
 
-    # As objects: anndata cannot write the text of newer pandas.
+    # dtype=object, because anndata cannot write the string dtype of newer pandas.
     names = pandas.Index([str(label) for label in range(n_clusters)], dtype=object)
     return pandas.Categorical.from_codes(labels.astype(int), categories=names)
 
 
 def storable(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that can be written to .h5ad: None, which cannot, and what has no plain value are left out."""
+    """Return the parameters that can be written to .h5ad, without None and values that are not plain."""
     plain = (str, bool, int, float, list, np.ndarray)
     return {
         name: value
@@ -332,7 +334,7 @@ def storable(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chosen_entries(data: Any, views: Any, layer: Any, use_rep: Any) -> Any:
-    """Return what of the object each view is, in the form of ``views``."""
+    """Return ``views``, or the equivalent of ``layer`` and ``use_rep`` in its form."""
     if layer is None and use_rep is None:
         return views
     if views is not None or (is_mudata(data) and isinstance(layer, str) and isinstance(use_rep, str)):
@@ -349,7 +351,7 @@ def chosen_entries(data: Any, views: Any, layer: Any, use_rep: Any) -> Any:
 
 
 def opened_model(model: Any) -> GuidedCoTraining:
-    """Return a model, or that of a file."""
+    """Return a model, loaded if a path is given."""
     if not isinstance(model, str | PathLike):
         return model
     from coterie.saving import load
@@ -358,7 +360,7 @@ def opened_model(model: Any) -> GuidedCoTraining:
 
 
 def known_views(data: Any, model: GuidedCoTraining) -> dict[str, str]:
-    """Return what of the object the model's views are; a MuData may lack some of them."""
+    """Return the object's entry for each of the model's views, without modalities that a MuData lacks."""
     groups = fitted_of(model).groups
     entries = {name: "X" if is_mudata(data) else name for name in model.view_names_}
     if isinstance(groups, dict) and all(isinstance(entry, str) for entry in groups.values()):

@@ -29,7 +29,7 @@ app.command("demo")(demo.demo)
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and end."""
+    """Print the version and exit."""
     if wanted:
         from coterie import __version__
 
@@ -55,8 +55,8 @@ def about(
 
     * `coterie demo` needs no files at all.
 
-    Exit codes: 0 is success, 2 bad input or usage, 3 drift that should be looked at, 130 Ctrl-C, 141 output that nobody
-    reads, and 1 a fault of Coterie.
+    Exit codes: 0 is success, 1 an internal error of Coterie, 2 bad input or usage, 3 drift that should be looked at,
+    130 Ctrl-C, and 141 a closed output pipe.
     """
 
 

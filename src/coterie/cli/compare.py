@@ -1,4 +1,4 @@
-"""``coterie compare``: what other methods make of the same rows."""
+"""``coterie compare``: other methods on the same rows, side by side."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 MEASURES = ("ACC", "NMI", "ARI")
 SORTS = ("seconds", *MEASURES, "agreement")
-# What k-means' scalings are called here.
+# The registry's names of k-means by scaling -> the names shown here.
 NAMES = {"k-means, none": "k-means, raw", "k-means, block": "k-means, scaled"}
 ALL = "all"
-MOST_COLUMNS = 8  # methods between every two of which the agreement is shown
+MOST_COLUMNS = 8  # more methods than this get one column of mean agreement instead of one per pair
 
 OnlyMethod = Annotated[
     list[str] | None,
@@ -143,7 +143,7 @@ def compare(
 
 @dataclass(frozen=True)
 class MethodRun:
-    """What a method came to."""
+    """The result of one method."""
 
     seconds: float
     labels: np.ndarray | None  # (n,); None where it failed
@@ -161,7 +161,7 @@ class MethodRun:
 
 
 def check_sort(asked: str | None, has_target: bool) -> str | None:
-    """Return by what the table is sorted, None for the order of the list."""
+    """Return the column to sort by; None keeps the order in which the methods were run."""
     if asked is None:
         return None
     names = {name.lower(): name for name in SORTS}
@@ -202,7 +202,7 @@ def run_methods(
     limit: float | None,
     step: Callable[[int, str], None],
 ) -> dict[str, MethodRun]:
-    """Run methods one after the other, in a process of their own; what one cannot do, others may."""
+    """Run the methods one after the other in a child process; one that fails does not stop the others."""
     from coterie.children import Child
 
     outcomes = {}
@@ -220,7 +220,7 @@ def run_methods(
 
 
 def load_kernels(tables: dict[str, Any], estimator: str) -> None:
-    """Fit a handful of rows, in the child, so that no method's time holds the loading of compiled kernels."""
+    """Fit a few rows in the child, so that compiled kernels are loaded before a method is timed."""
     from coterie.peers.registry import warm_up
 
     warm_up(estimator)
@@ -236,7 +236,7 @@ def fit_method(tables: dict[str, Any], method: Method, k: int, seed: int) -> tup
 
 
 def all_methods(views: list[str]) -> list[Method]:
-    """Return the methods under their names here; those that take one table on all views side by side and on each."""
+    """Return all methods; those that take one table, once for the concatenated views and once for each view."""
     from coterie.peers.registry import METHODS
 
     found = []
@@ -249,7 +249,7 @@ def all_methods(views: list[str]) -> list[Method]:
 
 
 def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Method]:
-    """Return the methods that were asked for; where none was, or all, those that can be run on the number of rows."""
+    """Return the methods that --method names; without it, or for "all", those that can take the number of rows."""
     methods = all_methods(views)
     if asked and asked != [ALL]:
         return [find_method(name, methods) for name in asked]
@@ -263,7 +263,7 @@ def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Meth
 
 
 def find_method(asked: str, methods: list[Method]) -> Method:
-    """Return the method of that name, or of the class of that name; case, spaces and hyphens do not matter."""
+    """Return the method with this name or this estimator class; case, spaces and punctuation are ignored."""
     known = {bare(method.estimator): method for method in reversed(methods)}
     known |= {bare(method.name): method for method in methods}
     if bare(asked) not in known:
@@ -272,7 +272,7 @@ def find_method(asked: str, methods: list[Method]) -> Method:
 
 
 def bare(name: str) -> str:
-    """Return the letters and digits of a name.
+    """Return the letters and digits of a name, in lower case.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def bare(name: str) -> str:
 
 
 def draw(n_rows: int, wanted: int | None, seed: int) -> Any:
-    """Return the numbers of some rows, ascending, or all of them as a slice."""
+    """Return the sorted numbers of ``wanted`` rows drawn at random, or a slice of all rows."""
     import numpy as np
 
     if wanted is None or wanted >= n_rows:
@@ -292,20 +292,20 @@ def draw(n_rows: int, wanted: int | None, seed: int) -> Any:
 
 
 def agreement(labels: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """Return the adjusted Rand index between every two methods' labels."""
+    """Return the adjusted Rand index between the labels of every pair of methods."""
     from coterie.metrics import ari
 
     return {one: {other: ari(labels[one], labels[other]) for other in labels} for one in labels}
 
 
 def mean_agreement(agreeing: dict[str, dict[str, float]], name: str) -> float | None:
-    """Return how far a method agrees with the others on average; None where it failed or there is no other."""
+    """Return a method's mean agreement with the others; None if it failed or there is no other."""
     others = [value for other, value in agreeing.get(name, {}).items() if other != name]
     return sum(others) / len(others) if others else None
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print the methods, and how far they agree."""
+    """Print the methods and their agreement."""
     from rich.table import Table
 
     console.print(f"[bold]{found['rows']:,} rows, {found['clusters']} clusters[/bold]")
@@ -334,7 +334,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
 
 
 def first_sentence(text: str) -> str:
-    """Return what stands before the first full stop that ends a sentence.
+    """Return the first sentence of a text, without its full stop.
 
     Examples
     --------

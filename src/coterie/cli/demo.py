@@ -1,4 +1,4 @@
-"""``coterie demo``: real data that needs no download, and what there is to gain."""
+"""``coterie demo``: Coterie beside k-means on real data that needs no download."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def demo(
 ) -> None:
     """Cluster scikit-learn's handwritten digits, seen through four views.
 
-    Prints a table: each view alone, k-means on all views side by side, and Coterie. Writes a report of the last.
+    Prints a table: each view alone, k-means on all views side by side, and Coterie. Writes a report of Coterie's fit.
     """
     check_report(report)
     check_outputs([], [report], [], overwrite=overwrite)
     voice = Voice.of(ctx)
     with voice.bar("demo"):
-        write_demo_report(seed, report)  # first: it compiles the kernels, once per machine
+        write_demo_report(seed, report)  # before the timed runs: it compiles the kernels, once per machine
         lines = run_demo(seed)
     if json:
         import json as text
@@ -107,7 +107,7 @@ def measure(name: str, run: Callable[[], np.ndarray], target: Any) -> Line:
 
 
 def show(lines: list[Line], report: Path) -> None:
-    """Print the table, where the report is, and what to do next."""
+    """Print the table, the report's address, and code for one's own data."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``coterie describe``: what a model file says of itself."""
+"""``coterie describe``: the metadata of a model file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def describe(
     json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Say what is in a model file: views, parameters, versions and how it was made.
+    """Show what is in a model file: views, parameters, versions and how it was made.
 
     Only the file's header is read, and nothing in it is executed.
 
@@ -36,7 +36,7 @@ def describe(
 
     * `coterie describe digits.coterie`
 
-    * `coterie describe digits.coterie --toml` writes what `coterie fit --config` reads, to repeat the fit.
+    * `coterie describe digits.coterie --toml` prints the options, with which `coterie fit --config` repeats the fit.
     """
     with quick_imports():
         import_estimator()
@@ -81,7 +81,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
 
 
 def show_notes(console: Console, notes: dict[str, Any], model: str) -> None:
-    """Print how a model was made; whatever else a file notes, as it is."""
+    """Print the command that made a model; notes without such a command are printed as JSON."""
     config = notes.get("config")
     files = config.get("views") if isinstance(config, dict) else None
     if isinstance(files, list):

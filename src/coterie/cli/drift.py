@@ -1,4 +1,4 @@
-"""``coterie drift``: a model and new rows in; whether they are still like those of the fit."""
+"""``coterie drift``: a model and new rows in; whether the new rows still resemble those of the fit."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def drift(
 ) -> None:
     """Compare a batch of rows with the rows of the fit.
 
-    Novelty (how unlike all rows of the fit), the shares of the clusters and of missing views are compared. The exit
-    code is 3 if something should be looked at, and 0 if not.
+    Compares the rows' novelty (how unlike all rows of the fit they are), the clusters' shares of the rows, and the
+    shares of rows with missing views. The exit code is 3 if something should be looked at, and 0 if not.
 
     Examples:
 

@@ -132,16 +132,16 @@ def fit(
 
     * `coterie fit digits.npz -k 10 --target digits.npz::y --json` compares with known labels.
 
-    * `coterie fit pixels.npy hog.parquet -k 10 --dry-run` says how long it would take, and how much memory.
+    * `coterie fit pixels.npy hog.parquet -k 10 --dry-run` estimates time and memory, and does not fit.
 
-    * `coterie fit --config run.toml --seed 1` takes everything else from a file.
+    * `coterie fit --config run.toml --seed 1` takes all other options from a file.
 
-    * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than memory has room for, and goes on where it was when it is run again.
+    * `coterie fit pixels.npy hog.parquet -k 10 --memory-limit 8GB --work-dir job --labels out.parquet` takes more rows than fit in memory, and continues where it stopped when it is run again.
     """  # noqa: E501
     voice = Voice.of(ctx)
     with voice.bar("fit"), quick_imports():
         voice.stage("opening files")
-        opened = open_files(views, id_column, header, numeric_only)  # before slow imports: bad files are told at once
+        opened = open_files(views, id_column, header, numeric_only)  # before slow imports: errors in files come at once
         voice.stage("loading")
         import_estimator()
     estimator = opt.make_model(ctx.params)
@@ -199,7 +199,7 @@ def fit(
 
 
 def tell_forecast(voice: Voice, estimator: GuidedCoTraining, opened: OpenedViews) -> None:
-    """Say what a fit would take."""
+    """Print an estimate of a fit's memory, disk space and time."""
     from dataclasses import asdict
 
     expected = estimator.estimate(opened.tables)
@@ -208,7 +208,7 @@ def tell_forecast(voice: Voice, estimator: GuidedCoTraining, opened: OpenedViews
 
 
 def check_report(path: Path | None) -> None:
-    """Refuse a report of a kind that there is not, or for which the library is missing, before the work."""
+    """Refuse an unknown extension of a report, or one whose library is not installed, before the work."""
     if path is None:
         return
     if path.suffix.lower() not in (".html", ".htm", ".json"):
@@ -220,14 +220,14 @@ def check_report(path: Path | None) -> None:
 
 
 def report_writer(path: Path) -> Callable[..., Path]:
-    """Return what writes a report: the page, or its data."""
+    """Return the function that writes a report: as JSON or as a page."""
     from coterie.report import write_json, write_report
 
     return write_json if path.suffix.lower() == ".json" else write_report
 
 
 def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:
-    """Return the basis that a fit chose, or the one that was asked for where it had no choice.
+    """Return the basis that a fit chose among its candidates, or the ``basis`` parameter if there were none.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def chosen_basis(candidates: list[dict[str, Any]] | None, asked: str) -> str:
 
 
 def view_facts(estimator: GuidedCoTraining, opened: OpenedViews) -> dict[str, dict[str, Any]]:
-    """Return what each view is and its weight, as plain data."""
+    """Return each view's source, size, preparation, weight and agreement as plain data."""
     return {
         name: {
             **facts,
@@ -262,7 +262,7 @@ def write_outputs(
     model: Path | None,
     confidence: bool,
 ) -> None:
-    """Write the files of rows and the model, each whole, and note where they are."""
+    """Write labels, embedding and model, and record their paths in ``found``."""
     files = found["files"]
     if labels is not None:
         columns = {"label": estimator.labels_}
@@ -273,7 +273,7 @@ def write_outputs(
     if embedding is not None:
         if estimator.store_embedding:
             write_rows(embedding, {"embedding": estimator.embedding_}, opened.ids, opened.id_name)
-        else:  # there is no room for it: rows go through the model once more
+        else:  # not stored under --memory-limit: the rows are transformed once more
             stream_rows(estimator, opened, {embedding: lambda part: {"embedding": part.embedding}})
         files["embedding"] = str(embedding)
     if model is not None:
@@ -284,7 +284,7 @@ def write_outputs(
 
 
 def parse_images(values: list[str]) -> dict[str, tuple[int, ...]] | None:
-    """Return the shapes of images by view.
+    """Return the image shape of each view that --image names, as (height, width) or (height, width, channels).
 
     Examples
     --------
@@ -302,7 +302,7 @@ def parse_images(values: list[str]) -> dict[str, tuple[int, ...]] | None:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print what a fit found."""
+    """Print the result of a fit."""
     from rich.table import Table
 
     sizes = found["sizes"]
@@ -324,7 +324,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
 
 
 def show_choice(console: Console, found: dict[str, Any]) -> None:
-    """Print which basis was chosen, among which others, and how far the clusters replicate."""
+    """Print the chosen basis, the agreement of all candidates, and the stability of the clusters."""
     weighed = [
         f"{line['name']}{' on shared directions' if line['preparation'] == 'shared' else ''} {line['agreement']:.3f}"
         for line in found["candidates"] or ()
@@ -334,7 +334,7 @@ def show_choice(console: Console, found: dict[str, Any]) -> None:
 
 
 def show_rest(console: Console, found: dict[str, Any]) -> None:
-    """Print how well labels match known ones, what changed since an older fit, and which files were written."""
+    """Print the changes since an older fit, the scores against known labels, and the files that were written."""
     for change in found.get("changes", ()):
         console.print(change)
     if found.get("scores") is not None:

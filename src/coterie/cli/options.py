@@ -1,4 +1,4 @@
-"""The options that commands share, how their values are written, and the TOML file that may give them."""
+"""The options that commands share, the parsing of their values, and the TOML file that may hold them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ NOT_RECORDED = {
     "json",
     "debug",
     "verbose",
-}  # how a run is shown or done, not what it gives
+}  # these do not change the result
 
 
 def read_config(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Take options from a TOML file; those on the command line win."""
+    """Use the options of a TOML file as defaults of the command; options on the command line win."""
     if path is not None:
         params = {name: param for param, name in zip(ctx.command.params, long_names(ctx).values(), strict=True)}
         params.pop("config")
@@ -61,7 +61,7 @@ def read_config(ctx: typer.Context, path: Path | None) -> Path | None:
 
 
 def long_names(ctx: typer.Context) -> dict[str, str]:
-    """Return what a command's parameters are called in a TOML file: as on the command line, without the dashes."""
+    """Return the names of a command's parameters in a TOML file: those on the command line, without the dashes."""
     found = {}
     for param in ctx.command.params:
         written = [option[2:] for option in param.opts if option.startswith("--")]
@@ -75,7 +75,7 @@ def takes_several(param: Any) -> bool:
 
 
 def load_config(path: Path, command: str, known: Sequence[str], commands: Collection[str]) -> dict[str, Any]:
-    """Return the options of a TOML file; those in a table that is called as a command are for it alone."""
+    """Return a command's options from a TOML file: those at the top and those in the table named after the command."""
     import tomllib
 
     try:
@@ -96,7 +96,7 @@ def load_config(path: Path, command: str, known: Sequence[str], commands: Collec
 
 
 def as_written(value: Any, several: bool) -> Any:
-    """Return a TOML value as it is written on the command line.
+    """Return a TOML value as the command line would pass it.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def one_word(value: Any) -> str:
 
 
 def recorded(ctx: typer.Context) -> dict[str, Any]:
-    """Return a command's options as they are in force, such that a TOML file of them gives the same run."""
+    """Return the options in force, from which a TOML file repeats the run."""
     names = long_names(ctx)
     return {
         names[param]: [str(entry) for entry in value] if isinstance(value, list | tuple) else as_json(value)
@@ -137,7 +137,7 @@ def as_toml(options: Mapping[str, Any]) -> str:
     >>> as_toml({"clusters": "10", "views": ["a.npy", "b.npy"], "seed": 0, "published": False})
     'clusters = "10"\\nviews = ["a.npy", "b.npy"]\\nseed = 0\\npublished = false\\n'
     """
-    # Text, whole numbers, lists and true or false are written alike in TOML and JSON.
+    # TOML and JSON write strings, integers, lists and booleans alike.
     return "".join(f"{name} = {in_json(value)}\n" for name, value in options.items())
 
 
@@ -145,7 +145,7 @@ def as_toml(options: Mapping[str, Any]) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """Return what is written for a parameter.
+    """Return the value that an option's text denotes; text that is neither a list nor JSON stays text.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def make_model(options: Mapping[str, Any]) -> GuidedCoTraining:
 
 
 def parse_clusters(text: str) -> Any:
-    """Return what is written for --clusters.
+    """Return the number of clusters, or "auto".
 
     Examples
     --------
@@ -201,7 +201,7 @@ def parse_clusters(text: str) -> Any:
 
 
 def estimator_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the estimator that a command's options set, all but the number of clusters."""
+    """Return the estimator's parameters that a command's options set, except the number of clusters."""
     settings: dict[str, Any] = {}
     for name, parameter in PARAMETERS.items():
         value = options.get(name)
@@ -216,7 +216,7 @@ def estimator_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_settings(values: Sequence[str]) -> dict[str, Any]:
-    """Return what --set sets; refuse what the estimator does not have, and what has an option of its own."""
+    """Return the parameters given by --set; refuse unknown ones and those that have an option of their own."""
     from coterie import GuidedCoTraining
 
     own = ("n_clusters", "views", "store_embedding", *PARAMETERS.values())
@@ -236,7 +236,7 @@ FILES, METHOD, SHOWN = "Files", "Method", "What is shown"
 
 
 def complete_files(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:
-    """Return the files that what was typed so far may become; a view's name before = stays."""
+    """Return the paths that complete the typed text; a view's name before = is kept."""
     name, equals, typed = incomplete.rpartition("=")
     parent = Path(typed).parent if not typed.endswith("/") else Path(typed)
     folder = expand_home(parent)

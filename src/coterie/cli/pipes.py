@@ -1,6 +1,6 @@
-"""Output whose reader may leave, as ``head`` does: the command then ends as other tools do, without a word.
+"""Output to a pipe whose reader may close it, as ``head`` does: the command then ends silently, as other tools do.
 
-Output may also be full, or closed from the start, as some schedulers of jobs start their commands.
+The device may also be full, or the output closed from the start, as some job schedulers leave it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-READER_LEFT = 141  # what a shell reports of a process that SIGPIPE ended
+READER_LEFT = 141  # 128 + SIGPIPE, the exit code that a shell reports for a process that SIGPIPE ended
 CANNOT_WRITE = 2
 
 
 class Output:
-    """A text stream that ends the command once nobody reads it or, for results, once it cannot be written.
+    """A text stream that ends the command when its pipe is closed or, on standard output, when a write fails.
 
-    Libraries turn the error of a closed pipe into exit codes of their own, so none of them gets to see it.
+    The errors are handled here because libraries turn them into exit codes of their own.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -46,12 +46,12 @@ class Output:
             raise SystemExit(READER_LEFT) from None
         except OSError as error:
             self._give_up()
-            if self is not sys.stderr:  # without room for messages, the work still goes on
+            if self is not sys.stderr:  # a full standard error only loses messages: the work goes on
                 sys.stderr.write(f"error: standard output cannot be written: {error.strerror}.\n")
                 raise SystemExit(CANNOT_WRITE) from None
 
     def _give_up(self) -> None:
-        """Send what is still buffered, and written when Python ends, to nowhere."""
+        """Redirect the stream to the null device, so that Python's flush of its buffer at exit does not fail."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
@@ -59,10 +59,10 @@ class Output:
 
 @contextmanager
 def watched_output() -> Iterator[None]:
-    """Let the process end quietly when the reader of its output leaves."""
+    """End the process silently when the reader of its output closes the pipe."""
     before = sys.stdout, sys.stderr
     with ExitStack() as stack:
-        # A closed stream's number would be that of the next file, in which messages of libraries would then stand.
+        # The next file that is opened gets a closed stream's descriptor, and libraries would write messages into it.
         open_streams = [stream or stack.enter_context(open(os.devnull, "w", encoding="utf-8")) for stream in before]
         sys.stdout, sys.stderr = map(Output, open_streams)
         try:

@@ -51,7 +51,7 @@ Novelty = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a row lacks every view, instead of labelling it -1.")]
 
 STANDARD_OUTPUT = Path("-")
-NEWEST = 2**31  # versions of model files whose header is looked at; the model itself is checked when it is loaded
+NEWEST = 2**31  # any format version: only the header is read here, and load() checks the version
 
 
 def predict(
@@ -75,10 +75,11 @@ def predict(
     json: opt.Json = False,
     debug: opt.Debug = False,
 ) -> None:
-    """Give new rows the labels that they would have had in the fit.
+    """Assign new rows to the clusters of a model, as if they had been in the fit.
 
-    A file is the view whose name it has, or holds as a word: `new_pixels.npy` is `pixels`. Views may be left out, and
-    a file without rows gives an output without rows. The column of ids is that of the fit unless another is named.
+    A file is assigned to the view whose name it has, or contains as a word: `new_pixels.npy` is `pixels`. Views may be
+    left out, and files without rows give an output without rows. The id column is that of the fit unless another is
+    named.
 
     Examples:
 
@@ -92,7 +93,7 @@ def predict(
     estimator, files = open_new_rows(ctx.params)
     used = id_column or id_column_of_fit(model)
     opened = named_views(files, estimator.view_names_, voice) if files else no_files(used)
-    # Rows are in the order of the fit's first view, as the model has them; they are written as the first file has them.
+    # Rows are read in the order of the model's first view, and written in that of the first file on the command line.
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
     check_one_column(labels, confidence or novelty)
     read = [*opened.sources, model, config, target]
@@ -133,7 +134,7 @@ def predict(
 
 
 def open_new_rows(params: Mapping[str, Any]) -> tuple[GuidedCoTraining, dict[str, FileTable]]:
-    """Return a command's model, which runs where the command says or else where it was fitted, and its files."""
+    """Return a command's model and files; --device and --jobs replace the model's own settings."""
     with quick_imports():
         files = open_new_files(*(params[name] for name in ("model", "views", "id_column", "header", "numeric_only")))
         import_estimator()
@@ -146,10 +147,9 @@ def open_new_rows(params: Mapping[str, Any]) -> tuple[GuidedCoTraining, dict[str
 def open_new_files(
     model: Path, views: Sequence[str], id_column: str | None, header: bool | None = None, numeric_only: bool = False
 ) -> dict[str, FileTable]:
-    """Open new rows: with the column of ids that is named, or with that of the fit where any of the files has it.
+    """Open new rows with the given id column, or with that of the fit if any of the files has it.
 
-    Columns without numbers are left out where the fit left them out. Files that all lack rows, as on a day without any,
-    are no files.
+    Columns without numbers are left out if the fit was run with --numeric-only. If no file has rows, none is returned.
     """
     from coterie.formats.errors import NoColumnError
 
@@ -159,14 +159,14 @@ def open_new_files(
     if used is not None and id_column is None:
         try:
             return open_unless_empty(views, used, options)
-        except NoColumnError:  # other files may have no such column: then they are read as they are
+        except NoColumnError:  # if no file has the column, the files are read without ids
             if any(has_ids(view, used, options) for view in views):
                 raise
     return open_unless_empty(views, id_column, options)
 
 
 def has_ids(view: str, id_column: str | int, options: dict[str, Any]) -> bool:
-    """Whether a file has a column of this name, whatever is in the others."""
+    """Whether a file has the id column, even if it cannot be opened for another reason."""
     from coterie.formats import open_views
     from coterie.formats.errors import FormatError, NoColumnError
 
@@ -179,7 +179,7 @@ def has_ids(view: str, id_column: str | int, options: dict[str, Any]) -> bool:
 def open_unless_empty(
     views: Sequence[str], id_column: str | int | None, options: dict[str, Any]
 ) -> dict[str, FileTable]:
-    """Open files; none where all of them lack rows."""
+    """Open files; return none of them if none has rows."""
     from coterie.formats import open_views
     from coterie.formats.errors import NoRowsError
 
@@ -192,25 +192,25 @@ def open_unless_empty(
 
 
 def config_of_fit(model: Path) -> dict[str, Any]:
-    """Return the options of the command that made a model; none of a model that Python made."""
+    """Return the options of the command that made a model; empty for a model that was fitted in Python."""
     return told_of_fit(told_of_fit(header_of(model), "notes"), "config")
 
 
 def id_column_of_fit(model: Path) -> str | int | None:
-    """Return the column of ids of a fit, whether a command or Python made it."""
+    """Return the ``id_column`` parameter of a fit, from the command line or from Python."""
     found = told_of_fit(header_of(model), "parameters").get("id_column")
     return found if isinstance(found, str | int) else None
 
 
 def header_of(model: Path) -> dict[str, Any]:
-    """Return what a model's file says of itself."""
+    """Return the content of a model file's header."""
     from coterie.storage.container import read_container_header
 
     return read_container_header(model, newest=NEWEST).content
 
 
 def told_of_fit(content: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a part of it; nothing where the file has something else there."""
+    """Return a dict in a file's header; an empty one if the entry is missing or not a dict."""
     found = content.get(name)
     return found if isinstance(found, dict) else {}
 
@@ -222,13 +222,13 @@ def lacks_rows(view: str, header: bool | None = None) -> bool:
 
     try:
         open_views([view], header=header)
-    except FormatError as error:  # a column of text, such as ids, is seen in rows alone
+    except FormatError as error:  # errors about values, such as a column of text, imply that there are rows
         return isinstance(error, NoRowsError)
     return False
 
 
 def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voice) -> OpenedViews:
-    """Return files as the model's views, in the model's order, with their rows matched."""
+    """Return the files as views of the model, in the model's order, with their rows matched."""
     names = view_names(list(files), known)
     for given, name in names.items():
         if given != name:
@@ -240,7 +240,7 @@ def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voi
 def check_new_outputs(
     paths: Sequence[Path | None], inputs: Sequence[str | Path | None], *, overwrite: bool, json: bool
 ) -> None:
-    """Refuse outputs that cannot be written, or that are there already; labels may go to standard output."""
+    """Refuse outputs that cannot be written or that exist already; "-" is standard output."""
     if STANDARD_OUTPUT in paths and json:
         raise ValueError("--labels - and --json both write to standard output. Leave one of them out.")
     files = [path for path in paths if path != STANDARD_OUTPUT]
@@ -262,7 +262,7 @@ def refuse_lacking(part: Prediction) -> None:
 
 
 def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """Return which view of the model each file is: that of its name, or the only one that its name holds as a word.
+    """Return the model's view for each file: the view of the same name, or the only one in the name as a word.
 
     Examples
     --------
@@ -285,12 +285,12 @@ def view_names(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 
 
 def holds(name: str, word: str) -> bool:
-    """Whether a name has a word in it that neither letters nor digits touch."""
+    """Whether a name contains a word, with no letter or digit directly before or after it."""
     return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", name) is not None
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print what was predicted."""
+    """Print the result of a prediction."""
     sizes = found["sizes"]
     used = sum(size > 0 for size in sizes)
     console.print(

@@ -1,4 +1,4 @@
-"""``coterie report``: a model and the rows of its fit in; a page to work with out."""
+"""``coterie report``: a model and the rows of its fit in; an interactive page out."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def report(
 ) -> None:
     """Write a page about a fit, from its model and its rows.
 
-    Pass the files of the fit. A file is the view whose name it has, or holds as a word. The column of ids is that of
-    the fit unless another is named.
+    Pass the files of the fit. A file is assigned to the view whose name it has, or contains as a word. The id column is
+    that of the fit unless another is named.
 
     Examples:
 
@@ -116,7 +116,7 @@ def report(
         estimator.set_params(verbose=verbose, **({} if jobs is None else {"n_jobs": jobs}))
         voice.stage("matching rows")
         opened = match_to_model(files, estimator)
-        listed = None if is_folder(pictures) else pictures  # a page may lie among pictures
+        listed = None if is_folder(pictures) else pictures  # the page may be written into the folder of pictures
         read = [*opened.sources, model, against, target, text, names, listed, *(colour_by or [])]
         check_outputs([], [out], read, overwrite=overwrite)
         voice.stage("reading columns")
@@ -157,7 +157,7 @@ def report(
 
 
 def match_to_model(files: dict[str, FileTable], estimator: GuidedCoTraining) -> OpenedViews:
-    """Return files as the views of a model, their rows matched and in the order of the fit."""
+    """Return the files as views of the model, in the model's order, with their rows matched."""
     if not files:
         raise ValueError("The files have no rows, so there is nothing to report. Pass the files of the fit.")
     names = view_names(list(files), estimator.view_names_)
@@ -167,7 +167,7 @@ def match_to_model(files: dict[str, FileTable], estimator: GuidedCoTraining) -> 
 
 @dataclass(frozen=True)
 class Extras:
-    """What was read beside the views."""
+    """The inputs of a report other than the views."""
 
     target: np.ndarray | None = None  # (n,)
     columns: dict[str, np.ndarray] | None = None  # (n,) each
@@ -182,7 +182,7 @@ def write(estimator: Any, out: Path, opened: OpenedViews, given: Extras, **setti
 
 
 def read_pictures(spec: str | None, id_column: str | None, opened: OpenedViews, header: bool | None = None) -> Any:
-    """Return a folder of pictures, or the rows' paths; those are relative to the file that lists them."""
+    """Return a folder of pictures, or one path per row; paths are relative to the file that lists them."""
     if spec is None:
         return None
     if is_folder(spec):
@@ -194,12 +194,12 @@ def read_pictures(spec: str | None, id_column: str | None, opened: OpenedViews, 
 
 
 def is_folder(spec: str | None) -> bool:
-    """Whether what was written for pictures is a folder."""
+    """Whether the value of --pictures is a folder."""
     return spec is not None and expand_home(spec).is_dir()
 
 
 def parse_levels(value: str | None) -> list[int] | None:
-    """Return numbers of groups.
+    """Return the numbers of groups that --levels lists.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def parse_levels(value: str | None) -> list[int] | None:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print what was written and how to look at it."""
+    """Print the written file and, for a page, the address to open in a browser."""
     stability = "" if found["stability"] is None else f", stability {found['stability']:.2f}"
     console.print(
         f"[bold]{found['rows']:,} rows in {found['clusters']} clusters[/bold]{stability}, {found['seconds']:.1f} s"
@@ -227,11 +227,11 @@ def show(console: Console, found: dict[str, Any]) -> None:
 
 
 def show_in_browser(path: Path, voice: Voice) -> None:
-    """Open a page in the reader's browser, or say that there is none."""
+    """Open a page in the browser; if there is none, print its address."""
     if not webbrowser.open(address_of(path)):
         voice.note(f"No browser was found. Open {address_of(path)} yourself.")
 
 
 def address_of(page: Path) -> str:
-    """Return what a browser opens a page by."""
+    """Return the file URL of a page."""
     return expand_home(page).resolve().as_uri()

@@ -1,4 +1,4 @@
-"""What all commands share: who hears what, and what an error looks like."""
+"""Output and errors of all commands: what goes to standard output, to standard error, and which exit code."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 BAD_INPUT, STOPPED, UNEXPECTED = 2, 130, 1
 
-# What is wrong with the input, with the machine or with what is installed: the message is all that a user needs.
+# Errors of the input, the machine or the installation: the message is enough for a user, who gets no traceback.
 # Errors of coterie.formats and of model files are ValueErrors.
 EXPECTED = (ValueError, OSError, ImportError, MemoryError)
-USAGE_ERROR: Any = typer.BadParameter.__base__  # typer's own, whichever version of click it stands on
+# click's UsageError: recent versions of typer bundle a click of their own, others import it.
+USAGE_ERROR: Any = typer.BadParameter.__base__
 
 DEBUG, WARNINGS = "coterie.debug", "coterie.warnings"
 
@@ -34,9 +35,9 @@ LONGEST = 1000  # letters of an error
 
 
 class Commands(TyperGroup):
-    """The commands: whatever goes wrong in one of them is one line on standard error and an exit code.
+    """The commands; an exception in one of them becomes one line on standard error and an exit code.
 
-    0 is success, 1 is a fault of Coterie, 2 is bad input or usage, 130 is Ctrl-C, 141 is output that nobody reads.
+    0 is success, 1 an internal error of Coterie, 2 bad input or usage, 130 Ctrl-C, 141 a closed output pipe.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -47,7 +48,7 @@ class Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise  # typer's to handle
         except BrokenPipeError:
-            raise SystemExit(READER_LEFT) from None  # a file that we write is a pipe, whose reader has had enough
+            raise SystemExit(READER_LEFT) from None  # an output file is a pipe whose reader has closed it
         except (Exception, KeyboardInterrupt) as error:
             if ctx.meta.get(DEBUG):
                 traceback.print_exc()
@@ -57,7 +58,7 @@ class Commands(TyperGroup):
 
 
 def judge(error: BaseException) -> tuple[int, str]:
-    """Return the exit code for an error, and what to say of it.
+    """Return the exit code and the message for an error.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def judge(error: BaseException) -> tuple[int, str]:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return what an error says, on one line.
+    """Return the message of an error on one line.
 
     Examples
     --------
@@ -89,14 +90,14 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     said = " ".join(str(error).split())
-    if len(said) > LONGEST:  # it quotes what was written, which may be anything
+    if len(said) > LONGEST:  # messages quote the user's input, which has any length
         said = f"{said[:LONGEST]}..."
     return said or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
 
 
 @contextmanager
 def plain_warnings(found: list[str]) -> Iterator[None]:
-    """Show warnings as a line each, without the place in the code, and remember them."""
+    """Print each warning as one line, without file and line number, and append it to ``found``."""
 
     def show(message: Any, *_: Any) -> None:
         found.append(" ".join(str(message).split()))
@@ -108,13 +109,13 @@ def plain_warnings(found: list[str]) -> Iterator[None]:
 
 
 def complain(kind: str, message: str) -> None:
-    """Write a line to standard error, its first word in colour on a terminal."""
+    """Write a message to standard error, after its kind, which is coloured on a terminal."""
     colour = typer.colors.RED if kind == "error" else typer.colors.YELLOW
     typer.echo(f"{typer.style(kind + ':', fg=colour, bold=True)} {visible(message)}", err=True)
 
 
 def visible(text: str) -> str:
-    """Return text without what would steer a terminal: names in files may be anybody's.
+    """Return text with control characters replaced, because names in untrusted files could steer the terminal.
 
     Examples
     --------
@@ -125,14 +126,14 @@ def visible(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text for a table of rich, as it is."""
+    """Return text for a table of rich, with rich's markup escaped."""
     from rich.markup import escape
 
     return escape(visible(text))
 
 
 def numbered(count: int, what: str) -> str:
-    """Return how many there are of something.
+    """Return a count and its noun, in the plural unless the count is one.
 
     Examples
     --------
@@ -143,14 +144,14 @@ def numbered(count: int, what: str) -> str:
 
 
 def remember_debug(ctx: typer.Context, value: bool) -> bool:
-    """Keep --debug where errors are reported."""
+    """Store --debug in the context, where the error handler reads it."""
     ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
     return value
 
 
 @dataclass(frozen=True)
 class Voice:
-    """What a command says: its result on standard output, all else on standard error."""
+    """The output of a command: its result on standard output, everything else on standard error."""
 
     quiet: bool
     json: bool
@@ -159,13 +160,13 @@ class Voice:
 
     @classmethod
     def of(cls, ctx: typer.Context) -> Voice:
-        """Return the voice that a command's options ask for."""
+        """Return the voice for a command's --quiet, --json and --verbose."""
         given = ctx.params
         quiet, as_json, verbose = (bool(given.get(name)) for name in ("quiet", "json", "verbose"))
         return cls(quiet, as_json, verbose, ctx.meta.setdefault(WARNINGS, []))
 
     def result(self, found: Mapping[str, Any], show: Callable[[Console], None]) -> None:
-        """Give the result: as JSON, as ``show`` prints it, or not at all."""
+        """Print the result: as JSON, with ``show``, or not at all if quiet."""
         if self.json:
             from coterie import __version__
 
@@ -175,18 +176,18 @@ class Voice:
             show(console())
 
     def note(self, line: str) -> None:
-        """Say something in passing."""
+        """Write a line to standard error, unless quiet."""
         if not self.quiet:
             typer.echo(line, err=True)
 
     @property
     def silent(self) -> bool:
-        """Whether no bar is shown: then nothing is imported for it either."""
+        """Whether progress bars are off; the imports that they need are skipped, too."""
         return self.quiet or self.verbose or not sys.stderr.isatty()
 
     @contextmanager
     def bar(self, what: str) -> Iterator[None]:
-        """Show on a terminal which stage the work inside is in, and of every pass over rows how far it is."""
+        """Show the current stage, and a progress bar for each pass over the rows, on a terminal."""
         if self.silent:
             yield
             return
@@ -205,7 +206,7 @@ class Voice:
 
             def count(done: int, n_rows: int) -> None:
                 task = shown.tasks[rows]
-                if not task.visible or done <= task.completed:  # another pass
+                if not task.visible or done <= task.completed:  # a new pass begins
                     shown.reset(rows, total=n_rows, visible=True, description="  rows")
                 rate = f"{task.speed:,.0f} rows/s" if task.speed else ""
                 shown.update(rows, completed=done, rate=rate)
@@ -214,14 +215,14 @@ class Voice:
                 yield
 
     def stage(self, name: str) -> None:
-        """Name the stage that the work is in, where a bar shows it."""
+        """Tell the progress bar, if there is one, that a stage begins."""
         from coterie.progress import tell_stage
 
         tell_stage(name)
 
     @contextmanager
     def steps(self, what: str, total: int | None) -> Iterator[Callable[[int | None, str], None]]:
-        """Show a bar on a terminal; yields a function that takes the steps that are done and what is being done."""
+        """Show a bar on a terminal; yield a function of the number of steps done and a description to show."""
         if self.silent:
             yield lambda done, words: None
             return
@@ -236,7 +237,7 @@ class Voice:
 
 
 def console() -> Console:
-    """Return standard output as rich has it: in colour on a terminal, wide and plain in a pipe."""
+    """Return a rich console for standard output: coloured on a terminal, plain and PIPE_WIDTH wide in a pipe."""
     from rich.console import Console
 
     found = Console(highlight=False)
@@ -244,7 +245,7 @@ def console() -> Console:
 
 
 def in_json(value: Any) -> str:
-    """Return a plain value as JSON in one line; all but ASCII is escaped where names of files are not UTF-8.
+    """Return a plain value as JSON on one line; non-ASCII is escaped if a string cannot be encoded in UTF-8.
 
     Examples
     --------
@@ -260,7 +261,7 @@ def in_json(value: Any) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON has it: arrays as lists, paths as text, and null for NaN and infinity.
+    """Return a value with JSON's types: arrays become lists, NaN and infinity None, and other objects text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Starting quickly: what a command imports may take longer than all that it does with a small file."""
+"""Faster start of the commands: on small files, their imports can take longer than the work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
-# What SciPy and scikit-learn import at their tops and use in few places.
+# Modules that SciPy and scikit-learn import at module level and use in few places.
 SELDOM = ("numpy.f2py", "numpy.testing", "scipy.stats")
 
 _lock = threading.RLock()
@@ -20,8 +20,8 @@ _lock = threading.RLock()
 
 @contextmanager
 def quick_imports() -> Iterator[None]:
-    """Import what is imported inside in less time: for a process that is the command's own."""
-    # Modules are made to stay: to look for rubbish among them takes a sixth of the time of their imports.
+    """Make the imports inside faster; only for a process of our own, whose garbage collector is changed."""
+    # Modules stay in memory, and collecting garbage among them takes a sixth of the time of their imports.
     gc.disable()
     try:
         for name in SELDOM:
@@ -33,7 +33,7 @@ def quick_imports() -> Iterator[None]:
 
 
 def import_estimator() -> None:
-    """Import what fits and predicts; scikit-learn imports pandas, too, and does nothing with it."""
+    """Import the estimator, without pandas, which scikit-learn imports if it can but does not need."""
     with hidden("pandas"):
         import_module("sklearn.base")
     import_module("coterie.estimator")
@@ -41,7 +41,7 @@ def import_estimator() -> None:
 
 @contextmanager
 def hidden(name: str) -> Iterator[None]:
-    """Let a module seem not to be installed, unless it is imported already."""
+    """Make imports of a module fail inside, as if it were not installed, unless it is imported already."""
     if name in sys.modules:
         yield
         return
@@ -53,9 +53,9 @@ def hidden(name: str) -> Iterator[None]:
 
 
 def import_later(name: str) -> None:
-    """Let a module be imported without running it: it runs when something of it is first used.
+    """Register a module without executing it: it is executed at the first access to one of its attributes.
 
-    Nothing changes where it is imported already.
+    Does nothing if the module is imported already.
     """
     spec = find_spec(name) if name not in sys.modules else None
     if spec is None or spec.loader is None:
@@ -69,13 +69,13 @@ def import_later(name: str) -> None:
 
 
 class Later(ModuleType):
-    """A module that has not run yet; Python asks it for what it does not have."""
+    """A module that is executed when an attribute is first missing."""
 
     def __getattr__(self, name: str) -> Any:
-        with _lock:  # other threads wait until all of it is there
+        with _lock:  # other threads wait until the module is complete
             if type(self) is Later and "_runs" not in self.__dict__:
                 self._run()
-        return ModuleType.__getattribute__(self, name)  # while it runs, its own parts may ask too early
+        return ModuleType.__getattribute__(self, name)  # AttributeError if the module's code asks for a later name
 
     def _run(self) -> None:
         self._runs = True

@@ -52,7 +52,8 @@ def suggest(
 ) -> None:
     """Suggest how many clusters the rows fall into, best first.
 
-    Labels are never looked at: what counts is how far the views, and halves of the rows, agree, and the graphs' gaps.
+    No labels are used: a number is scored by how far the views agree, by how far halves of the rows agree, and by the
+    gaps between the graphs' singular values.
 
     Examples:
 
@@ -84,7 +85,7 @@ def suggest(
 
 
 def candidates(suggestion: KSuggestion) -> list[dict[str, Any]]:
-    """Return every number of clusters that was tried and its evidence, best first."""
+    """Return the evidence for every number of clusters that was tried, best score first."""
     columns = {"k": suggestion.k, **{name: getattr(suggestion, name) for name in EVIDENCE}}
     lines = [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
     return sorted(lines, key=lambda line: -line["scores"])

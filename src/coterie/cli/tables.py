@@ -1,4 +1,4 @@
-"""Files in and out: views as they are written on the command line, and results with the rows' ids."""
+"""Files in and out: views from the command line's file arguments, and results with the rows' ids."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from coterie.method.assignment import Prediction
     from coterie.views import View
 
-# What a file wants of some rows: its columns by name.
+# Maps the prediction of a block of rows to the columns, by name, that are written to a file.
 ColumnsOf: TypeAlias = "Callable[[Prediction], Mapping[str, np.ndarray]]"
 
 
 @dataclass(frozen=True)
 class OpenedViews:
-    """Views that were opened, with their rows matched."""
+    """Opened views, with their rows matched."""
 
     files: dict[str, FileTable]
-    positions: dict[str, np.ndarray | None]  # (n,) each: where a file has each row; None: in place
-    tables: dict[str, Any]  # what a fit takes
+    positions: dict[str, np.ndarray | None]  # (n,) each: a row's number in the file, -1 if absent; None: the same order
+    tables: dict[str, Any]  # the argument of fit
     ids: np.ndarray | None  # (n,)
     n_rows: int
     id_column: str | int | None = None  # the column of ids that the files were opened with
 
     @property
     def id_name(self) -> str:
-        """What results call the column of ids: as the files do, where one was named."""
+        """The name of the id column in results: that in the files if it was given by name, else "id"."""
         return id_name_of(self.id_column)
 
     @property
     def sources(self) -> list[Path]:
-        """The files that the views come from, and folders of them."""
+        """The paths of the views: files, and folders together with the files in them."""
         tables = self.files.values()
         return [path for table in tables for path in (Path(table.where.partition("::")[0]), *table.files)]
 
     @property
     def matched(self) -> dict[str, FileTable | MatchedTable]:
-        """The views with all rows in one order; what a file lacks is NaN."""
+        """The views with their rows in one common order; rows that a file lacks are NaN."""
         from coterie.views import View
 
         return {
@@ -56,7 +56,7 @@ class OpenedViews:
         }
 
     def order_of(self, name: str) -> Any:
-        """Return the rows as one file has them, and then those that it lacks: their numbers, or all as a slice."""
+        """Return the index that sorts the rows as in one file, absent rows last; a slice if that is their order."""
         import numpy as np
 
         rows = self.positions[name]
@@ -71,7 +71,7 @@ class OpenedViews:
 
 
 class MatchedTable:
-    """A view as a table: rows that lack it are NaN throughout, which a sparse table cannot say."""
+    """A view as a table, NaN in rows that lack it; it is then dense, as a sparse table cannot mark missing rows."""
 
     ndim = 2
 
@@ -107,7 +107,7 @@ def open_files(
 
 
 def match_files(files: dict[str, FileTable]) -> OpenedViews:
-    """Match the rows of views: by id where there are ids, else by position; a fit of the tables takes that over."""
+    """Match the rows of views: by id where there are ids, else by position. A fit of ``tables`` matches them again."""
     from coterie.formats import match_rows
 
     ids, positions = match_rows(list(files.values()))
@@ -119,7 +119,7 @@ def match_files(files: dict[str, FileTable]) -> OpenedViews:
 
 
 def no_files(id_column: str | int | None) -> OpenedViews:
-    """Return views without rows, as on a day without any: with ids, if the files would have had a column of them."""
+    """Return views without rows, for an empty batch; ``ids`` is an empty array if there is an id column."""
     import numpy as np
 
     ids = None if id_column is None else np.empty(0, dtype="U1")
@@ -127,7 +127,7 @@ def no_files(id_column: str | int | None) -> OpenedViews:
 
 
 def id_name_of(id_column: str | int | None) -> str:
-    """Return what results call a column of ids that was named; one that was numbered has no name.
+    """Return the name of the id column in results: "id" where the column was given by number or not at all.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def id_name_of(id_column: str | int | None) -> str:
 
 
 def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[int]:
-    """Return the number of rows in every cluster; rows without one have the label -1."""
+    """Return the number of rows in every cluster; rows with the label -1 have none."""
     import numpy as np
 
     return np.bincount(labels[labels >= 0], minlength=n_clusters).tolist()
@@ -147,7 +147,7 @@ def cluster_sizes(labels: np.ndarray, n_clusters: int) -> list[int]:
 def read_target(
     path: str | None, id_column: str | None, opened: OpenedViews, header: bool | None = None
 ) -> np.ndarray | None:
-    """Return the known labels of the rows, matched as the views' rows are."""
+    """Return the known labels, in the order of the matched rows."""
     if path is None:
         return None
     from coterie.formats import open_target
@@ -176,9 +176,10 @@ def read_column(spec: str, id_column: str | None, opened: OpenedViews, header: b
 def open_beside(
     opening: Callable[..., Target], spec: str, id_column: str | None, opened: OpenedViews, header: bool | None
 ) -> Target:
-    """Open a column of a file beside the views, with the column of ids that is named or else with that of the views.
+    """Open one column of another file, with the given id column or else with that of the views.
 
-    The views' column of ids may be known from the model alone; a file that lacks it is then read without ids.
+    A file that lacks the views' id column is read without ids, because the user did not name that column for it: it may
+    come from the model.
     """
     from coterie.formats.errors import NoColumnError
 
@@ -193,7 +194,7 @@ def open_beside(
 def read_columns(
     specs: list[str], id_column: str | None, opened: OpenedViews, header: bool | None = None
 ) -> dict[str, np.ndarray] | None:
-    """Return the columns to colour the map by, each by its name."""
+    """Return the columns to colour the map by, as a dict from names to values."""
     from coterie.formats.specs import parse_spec
 
     found = {}
@@ -208,11 +209,11 @@ def read_columns(
 # -- what is written ------------------------------------------------------------------------------------------------
 
 
-PAGE_MARK, PAGE_HEAD = b'<meta name="generator" content="coterie ', 4096  # what a report says of itself, and where
+PAGE_MARK, PAGE_HEAD = b'<meta name="generator" content="coterie ', 4096  # marks our reports; bytes that are searched
 
 
 class RehearsalEnd(Exception):
-    """Ends a rehearsal of writing before anything is written."""
+    """Raised to leave a writer before it writes anything."""
 
 
 def check_outputs(
@@ -222,19 +223,19 @@ def check_outputs(
     *,
     overwrite: bool,
 ) -> None:
-    """Open and drop every file that is to be written, so that what cannot be written is known before the work.
+    """Check that every output can be written, by opening it and discarding the file, before any work is done.
 
     Parameters
     ----------
     tables : paths or None
-        Files of rows, whose extension must be one that can be written.
+        Tables of results, whose extension must be a format that can be written.
     others : paths or None
         Models and reports.
     inputs : paths, files with keys and columns, or None
-        Everything that is read, beside the views too, and must not be overwritten. A folder's files are one table.
+        Everything that the command reads, which must not be overwritten. No output may lie in a folder that is read.
     overwrite : bool
-        Whether files that are there already may be replaced. Pages that Coterie wrote may always be: their models and
-        rows are still there.
+        Whether existing files may be replaced. Reports that Coterie wrote may always be replaced: they can be made
+        again from the model and the rows.
     """
     from coterie.files import expand_home, written_whole
     from coterie.formats import open_writer
@@ -267,12 +268,12 @@ def check_outputs(
 
 
 def real_path(path: Path) -> Path:
-    """Return where a path leads; one that leads back to itself as it is."""
+    """Return a path with symbolic links resolved; unlike Path.resolve, this does not fail on a loop of links."""
     return Path(os.path.realpath(path))
 
 
 def file_of(spec: str | Path | None) -> Path | None:
-    """Return the file of what is written for a view or a column; a path as it is, and None for none."""
+    """Return the file that a view or column specification names; None for None."""
     from coterie.files import expand_home
     from coterie.formats.specs import parse_spec
 
@@ -288,7 +289,7 @@ def is_own_page(path: Path) -> bool:
 
 
 def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, id_name: str) -> None:
-    """Write results, one row each: with ids, else with row numbers; a lone array where the format holds no more."""
+    """Write results with ids or, without ids, row numbers; a .npy file holds the result's array alone."""
     from coterie.formats import write_table
 
     write_table(path, with_names(path, columns, ids, id_name))
@@ -297,7 +298,7 @@ def write_rows(path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | 
 def with_names(
     path: Path, columns: Mapping[str, np.ndarray], ids: np.ndarray | None, id_name: str, first_row: int = 0
 ) -> Mapping[str, np.ndarray]:
-    """Return the columns that a file of some consecutive rows gets: ids or row numbers, and results."""
+    """Return the columns of a file for a block of rows: ids or row numbers, then results; no ids in .npy."""
     import numpy as np
 
     size = len(next(iter(columns.values())))
@@ -316,10 +317,10 @@ def stream_rows(
     order: Any = slice(None),
     check: Callable[[Prediction], None] | None = None,
 ) -> np.ndarray:
-    """Send the rows through a model, write what each file wants of them, and return the labels.
+    """Predict the rows block by block, write each file's columns, and return the labels.
 
-    Files are written as rows come; where they want another ``order``, when all have come. Whatever ``check`` raises
-    ends it, and no file is left.
+    In the order of the rows, files are written block by block; in another ``order``, only after the last block. If
+    ``check`` raises for a block, no file is left behind.
     """
     import numpy as np
 
@@ -358,7 +359,7 @@ def no_rows(estimator: GuidedCoTraining) -> Prediction:
 
 
 def writer_of(path: Path) -> Any:
-    """Return what writes rows to a file, or to standard output as CSV."""
+    """Return a writer of rows to a file, or as CSV to standard output for "-"."""
     from coterie.formats import open_writer
 
     return standard_output() if str(path) == "-" else open_writer(path)
@@ -366,12 +367,12 @@ def writer_of(path: Path) -> Any:
 
 @contextmanager
 def standard_output() -> Iterator[CsvLines]:
-    """Yield what writes rows to standard output."""
+    """Yield a writer of CSV to standard output."""
     yield CsvLines(sys.stdout)
 
 
 class CsvLines:
-    """Rows as lines of CSV, the first one with the columns' names."""
+    """A writer of CSV; the first line has the columns' names."""
 
     def __init__(self, stream: Any) -> None:
         self._lines = csv.writer(stream, lineterminator="\n")
@@ -386,7 +387,7 @@ class CsvLines:
 
 
 def check_one_column(path: Path | None, confidence: bool) -> None:
-    """Refuse two columns in a format of one."""
+    """Refuse --confidence or --novelty for .npy, which holds one column."""
     if path is not None and path.suffix.lower() == ".npy" and confidence:
         raise ValueError(
             f"{path} holds one column, so there is no room for --confidence or --novelty. Write .npz or .parquet."
@@ -394,7 +395,7 @@ def check_one_column(path: Path | None, confidence: bool) -> None:
 
 
 def scores(known: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Return how well labels match known ones."""
+    """Return the metrics of labels against known labels."""
     from coterie import metrics
 
     return metrics.scores(known, labels)

@@ -1,4 +1,4 @@
-"""A fit as something to look at: plain data first, then a page made from it."""
+"""Reports of a fit: plain data first, then an HTML page made from it."""
 
 from __future__ import annotations
 

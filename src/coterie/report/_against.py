@@ -1,4 +1,4 @@
-"""Two fits of the same rows: which clusters match, and what moved."""
+"""Two fits of the same rows: which clusters match, and which rows changed cluster."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from coterie.report._portraits import tidy
 from coterie.report._sample import Outcome, Sample
 from coterie.report._text import shown
 
-FEW_FLOWS = 120  # that are drawn, the largest first
+FEW_FLOWS = 120  # at most this many flows are drawn, the largest first
 
 
 def other_labels(other: Any, X: Any, n_rows: int) -> np.ndarray:
-    """Return the labels that another fit gives the same rows: its own where it kept them, else it is asked."""
+    """Return another fit's labels of the same rows: its ``labels_`` or, if it has none, its predictions."""
     if hasattr(other, "labels_"):
         labels = np.asarray(to_host(other.labels_))
         if len(labels) != n_rows:
@@ -36,7 +36,7 @@ def other_labels(other: Any, X: Any, n_rows: int) -> np.ndarray:
 
 
 def describe_against(outcome: Outcome, labels: np.ndarray, n_others: int, title: str | None) -> dict[str, Any]:
-    """Return which clusters of two fits match, under the best one-to-one match by shared rows, and what moved."""
+    """Return which clusters of two fits match, one to one with most shared rows in total, and the flows of rows."""
     mine = outcome.labels.astype(np.int64)
     k = int(mine.max(initial=0)) + 1
     counts = np.bincount(mine * n_others + labels, minlength=k * n_others).reshape(k, n_others)  # (k, others)
@@ -58,7 +58,7 @@ def describe_against(outcome: Outcome, labels: np.ndarray, n_others: int, title:
 
 
 def describe_match(counts: np.ndarray, cluster: int, other: int | None) -> dict[str, Any]:
-    """Return a cluster, the one that it matches, what they share, and where else its rows were."""
+    """Return a cluster, its match in the other fit, their shared rows, and the other clusters that held its rows."""
     line = counts[cluster]
     shared = 0 if other is None else int(line[other])
     union = int(line.sum() + (0 if other is None else counts[:, other].sum())) - shared
@@ -74,7 +74,7 @@ def describe_match(counts: np.ndarray, cluster: int, other: int | None) -> dict[
 
 
 def describe_flows(counts: np.ndarray) -> list[list[int]]:
-    """Return the largest flows of rows: cluster, the other fit's cluster, rows."""
+    """Return the largest flows as triples: cluster, the other fit's cluster, number of rows."""
     order = np.argsort(-counts, axis=None, kind="stable")[:FEW_FLOWS]
     found = [(*map(int, np.unravel_index(place, counts.shape)), int(counts.flat[place])) for place in order]
     return [list(flow) for flow in found if flow[2]]

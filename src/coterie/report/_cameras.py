@@ -1,4 +1,4 @@
-"""Rows as pictures: of a view that holds images, or of the rows' own image files."""
+"""Pictures of rows, from a view that holds images or from one image file per row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coterie.views import Table, View
 
 THUMBNAIL_BYTES = 600_000  # of all thumbnails together, before compression
 ATLAS_BYTES = 400_000  # of the pictures of all sampled rows
-LONGEST_SIDE = 56
+LONGEST_SIDE = 56  # pixels, like the sides below
 SMALLEST_TILE = 8
 ATLAS_LONGEST_SIDE = 20
 ATLAS_ACROSS = 64
@@ -28,26 +28,26 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 class Pictures(Protocol):
-    """What makes pictures of sampled rows."""
+    """A source of pictures of the sampled rows."""
 
     @property
     def name(self) -> str:
-        """What they show."""
+        """The name to show with the pictures."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Height, width and channels."""
 
     def take(self, rows: np.ndarray, longest: int) -> np.ndarray:
-        """Return pictures of some rows, by their places in the sample."""
+        """Return pictures of some rows, given by their positions in the sample."""
 
     def mean(self, rows: np.ndarray, longest: int) -> np.ndarray | None:
-        """Return the mean picture of some rows, where that is one."""
+        """Return the mean picture of some rows; None where a mean would show nothing."""
 
 
 @dataclass(frozen=True)
 class Camera:
-    """How rows of a view become pictures."""
+    """Pictures from a view whose rows are images."""
 
     view: View
     shape: tuple[int, int, int]  # height, width, channels
@@ -61,7 +61,7 @@ class Camera:
 
     @classmethod
     def focus(cls, view: View, shape: tuple[int, int, int]) -> Camera:
-        """Return a camera for a view, with black and white chosen by its rows."""
+        """Return a camera whose black and white are 0 and 255 for uint8, else the values' .1 % and 99.9 % quantiles."""
         data = dense(view.read(slice(None)).known())
         if data.dtype == np.uint8:
             return cls(view, shape, 0.0, 255.0)
@@ -69,7 +69,7 @@ class Camera:
         return cls(view, shape, float(low), max(float(high), float(low) + 1e-12))
 
     def take(self, rows: np.ndarray, longest: int) -> np.ndarray:
-        """Return pictures of some rows, with at most this many pixels a side; rows that lack the view are black."""
+        """Return pictures of some rows, at most ``longest`` pixels a side; rows that lack the view are black."""
         return self.develop(dense(self.view.read(rows).data), longest)
 
     def mean(self, rows: np.ndarray, longest: int) -> np.ndarray | None:
@@ -78,7 +78,7 @@ class Camera:
         return self.develop(known.mean(axis=0, dtype=np.float64)[None], longest)[0] if len(known) else None
 
     def develop(self, values: np.ndarray, longest: int) -> np.ndarray:
-        """Return values as pictures."""
+        """Return rows of values as pictures of uint8."""
         images = shrink(values.reshape(-1, *self.shape), longest).astype(np.float64)
         scaled = np.clip((images - self.low) / (self.high - self.low), 0, 1)
         return np.rint(255 * scaled).astype(np.uint8)  # (n, h, w, c)
@@ -86,10 +86,10 @@ class Camera:
 
 @dataclass(frozen=True)
 class Album:
-    """Image files of the sampled rows, made small when it is opened."""
+    """Pictures from the image files of the sampled rows, read and shrunk by ``open``."""
 
     tiles: np.ndarray  # (s, LONGEST_SIDE, LONGEST_SIDE, 3); black where there is no picture
-    unread: int  # files that are no pictures, or are not there
+    unread: int  # rows without an image file that can be read
     name: str = "pictures"
     shape: tuple[int, int, int] = (LONGEST_SIDE, LONGEST_SIDE, 3)
 
@@ -108,12 +108,12 @@ class Album:
         return np.rint(shrink(self.tiles[rows], longest)).astype(np.uint8)
 
     def mean(self, rows: np.ndarray, longest: int) -> np.ndarray | None:
-        """Return None: the mean of photographs is grey."""
+        """Return None: a mean of photographs is a grey blur."""
         return None
 
 
 def read_tile(path: Path | None) -> np.ndarray | None:
-    """Return a file's picture in the middle of a square; None where there is none that can be read."""
+    """Return a file's picture, shrunk and centred on a black square; None for a missing or unreadable file."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
@@ -126,7 +126,7 @@ def read_tile(path: Path | None) -> np.ndarray | None:
             image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))  # a JPEG can be decoded at an eighth of its size
             small = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, UnidentifiedImageError, Image.DecompressionBombError):
-        return None  # it is counted, and the report says how many
+        return None  # the caller counts these, and the report shows the number
     small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     pixels = np.asarray(small)  # (h, w, 3)
     top, left = (LONGEST_SIDE - pixels.shape[0]) // 2, (LONGEST_SIDE - pixels.shape[1]) // 2
@@ -135,7 +135,7 @@ def read_tile(path: Path | None) -> np.ndarray | None:
 
 
 def picture_paths(pictures: Any, names: Sequence[str], rows: np.ndarray) -> list[Path | None]:
-    """Return the image files of some rows: those in a folder that are called by the rows' names, or those listed."""
+    """Return one image file per row: the file in the folder that is named after the row, or the path in the list."""
     if isinstance(pictures, str | os.PathLike):
         folder = Path(pictures)
         if not folder.is_dir():
@@ -147,19 +147,19 @@ def picture_paths(pictures: Any, names: Sequence[str], rows: np.ndarray) -> list
 
 
 def side(shape: tuple[int, int, int], count: int, budget: int, most: int) -> int:
-    """Return how long the longer side may be, so that this many pictures stay within a number of bytes."""
+    """Return the longer side in pixels, at most ``most``, with which ``count`` pictures take ``budget`` bytes."""
     height, width, channels = shape
     flatness = min(height, width) / max(height, width)
     return int(min(most, np.sqrt(budget / (max(count, 1) * channels * flatness))))
 
 
 def dense(rows: Table) -> np.ndarray:
-    """Return rows as an array."""
+    """Return rows as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
 
 def thumbnails(camera: Pictures, typical: dict[int, Typical], sample: Sample, n_cameras: int) -> dict[int, dict]:
-    """Return for every cluster its mean picture and those of its typical rows, as addresses that hold them."""
+    """Return every cluster's mean picture and the pictures of its typical rows, as data URIs."""
     count = sum(1 + len(rows.central) + len(rows.border) for rows in typical.values())
     longest = side(camera.shape, count, THUMBNAIL_BYTES // n_cameras, LONGEST_SIDE)
     found = {}
@@ -174,7 +174,7 @@ def thumbnails(camera: Pictures, typical: dict[int, Typical], sample: Sample, n_
 
 
 def atlas(camera: Pictures, n_rows: int) -> dict[str, Any] | None:
-    """Return all rows of the sample on one picture; None where they would be too small to be seen."""
+    """Return one image with the pictures of all sampled rows; None if they would be too small to recognise."""
     longest = side(camera.shape, n_rows, ATLAS_BYTES, ATLAS_LONGEST_SIDE)
     if longest < min(SMALLEST_TILE, max(camera.shape[:2])):
         return None

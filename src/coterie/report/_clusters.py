@@ -1,4 +1,4 @@
-"""Every cluster: its size, how sure and how stable it is, what sets it apart, and how it matches known labels."""
+"""Every cluster: size, confidence, stability, distinguishing columns, and match with known labels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from coterie.report._portraits import (
 from coterie.report._sample import Outcome, Sample
 from coterie.report._text import shown
 
-MOST_CLASSES = 60  # that the confusion matrix shows
+MOST_CLASSES = 60  # the confusion matrix shows at most this many
 CONFIDENCE_BINS = 10
-LEAST_STABILITY = 0.5  # below it a cluster does not replicate: other landmarks lead to another one
+LEAST_STABILITY = 0.5  # below this, other landmarks give a different cluster: it does not replicate
 NEAREST = 3
-LONGEST_TEXT = 2000  # letters of a row's text that words are looked for in
+LONGEST_TEXT = 2000  # words are taken from this many leading letters of a row's text
 
 
 def describe_clusters(
@@ -39,7 +39,7 @@ def describe_clusters(
     typical: dict[int, Typical],
     album: Any,
 ) -> list[dict[str, Any]]:
-    """Return every cluster's size, confidence and stability, and portraits of the largest."""
+    """Return every cluster's size, confidence and stability, with typical rows and contrasts for the largest."""
     labels, confidence, k = outcome.labels, outcome.confidence, int(model.n_clusters_)
     sizes = np.bincount(labels, minlength=k)  # (k,)
     sums = np.bincount(labels, weights=confidence, minlength=k)
@@ -88,9 +88,9 @@ def describe_row(row: int, confidence: np.ndarray, given: Given) -> dict[str, An
 
 
 def near_clusters(centers: np.ndarray, sizes: np.ndarray) -> list[list[dict[str, Any]]]:
-    """Return for every cluster those whose centroids lie in the most similar directions, with the cosines.
+    """Return every cluster's nearest clusters by the cosine between centroids, with the cosines.
 
-    By distance, the centroid of a loose cluster, which is short, would be everybody's neighbour.
+    Cosines, because the centroid of a loose cluster is short, and so by distance it would be near to all others.
     """
     alike = 1 - centroid_distances(centers)  # (k, k), minus infinity for a cluster and itself
     alike[:, sizes == 0] = -np.inf
@@ -102,7 +102,7 @@ def near_clusters(centers: np.ndarray, sizes: np.ndarray) -> list[list[dict[str,
 
 
 def seen_by(model: Any, cluster: int) -> list[dict[str, Any]]:
-    """Return the views by the share of the cluster's rows that each alone puts there, the largest share first."""
+    """Return the views, ranked by the share of the cluster's rows that each view alone assigns to it."""
     shares = np.asarray(model.cluster_agreement_, dtype=float)[cluster]  # (V,)
     order = np.argsort(-np.nan_to_num(shares, nan=-1), kind="stable")
     return [{"view": shown(model.view_names_[v]), "agreement": tidy(shares[v])} for v in order]
@@ -126,7 +126,7 @@ def lacking(sample: Sample, view_names: Any, cluster: int) -> list[dict[str, Any
 def describe_in_views(
     sample: Sample, appearance: Appearance, typical: dict[int, Typical], n_clusters: int, given: Given, album: Any
 ) -> list[tuple[str, dict[int, dict[str, Any]]]]:
-    """Return for every view, and every cluster in it, pictures, words or columns that set it apart."""
+    """Return for every view and cluster the pictures, words or columns that distinguish the cluster."""
     found: list[tuple[str, dict[int, dict[str, Any]]]] = []
     drawn, labels = np.flatnonzero(sample.drawn), sample.labels[sample.drawn]
     if album is not None:
@@ -188,7 +188,7 @@ def describe_truth(known: Classes, labels: np.ndarray, n_clusters: int) -> dict[
     if len(order) < counts.shape[1]:
         kept = np.column_stack([kept, counts.sum(axis=1) - kept.sum(axis=1)])
         names.append("(other)")
-    diagonal = np.lexsort((-kept.max(axis=1), kept.argmax(axis=1)))  # (k,) so that what fits lies on a diagonal
+    diagonal = np.lexsort((-kept.max(axis=1), kept.argmax(axis=1)))  # (k,) so that matches lie on the diagonal
     return {
         "rows": int(counts.sum()),
         "accuracy": tidy(accuracy_of(by_class)),

@@ -1,9 +1,9 @@
-"""Colours and shapes that tell clusters apart, on light and on dark paper.
+"""Colours and shapes of clusters, for light and dark backgrounds.
 
-Forty colours of OKLab lightness 0.46 to 0.84, each as far as can be from the others for the least of normal and
-colour-blind eyes (protan, deutan and tritan vision simulated), the first few farthest apart;
-benchmarks/scripts/palette.py makes them. Ten shapes change every ten clusters: where colours are hard to tell, the
-legend's shapes help.
+Forty colours of OKLab lightness 0.46 to 0.84. The distance of two colours is the smallest of those in normal and in
+simulated protan, deutan and tritan vision; the colours are chosen to be as far apart as possible, the first few
+farthest. benchmarks/scripts/palette.py makes them. The shape changes every ten clusters, for readers to whom two
+colours look alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PALETTE = (
 
 CLUSTERS_PER_SHAPE = 10
 
-# Outlines within a square from -1 to 1, about equal in area.
+# SVG paths within a square from -1 to 1, about equal in area.
 SHAPES = (
     "M.9 0A.9.9 0 1 1-.9 0A.9.9 0 1 1 .9 0Z",
     "M-.8-.8H.8V.8H-.8Z",
@@ -34,7 +34,7 @@ SHAPES = (
     "M0-1.1L.3-.35L1.05-.3L.5.2L.65.95L0 .55L-.65.95L-.5.2L-1.05-.3L-.3-.35Z",
 )
 
-# From low to high; even in lightness, and readable without red and green.
+# From low to high; lightness rises evenly, so that the order is visible without telling red from green.
 RAMP = ("#3d4a8f", "#2a8f93", "#8cbf6a", "#eab13a")
 
 

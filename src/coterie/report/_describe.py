@@ -1,4 +1,4 @@
-"""A fitted model as plain data: numbers, text and lists, the same that the page is made from."""
+"""A fitted model as plain data (numbers, text and lists), from which the page is made."""
 
 from __future__ import annotations
 
@@ -65,14 +65,15 @@ def describe(
     sample: int = 4000,
     random_state: int = 0,
 ) -> dict[str, Any]:
-    """Return what a fit found as plain data, which is also what the report shows.
+    """Return the contents of a report as plain data.
 
     Parameters
     ----------
     model : GuidedCoTraining
         A fitted estimator.
     X : like in ``fit``, default=None
-        The rows of the fit, in their order; only a sample of them is read. Without it, what needs rows is left out.
+        The rows of the fit, in their order; only a sample of them is read. Without X, parts that need rows are left
+        out.
     target : array-like of shape (n,), default=None
         Known labels to compare with; None and NaN are rows without one.
     ids : array-like of shape (n,), default=None
@@ -84,23 +85,23 @@ def describe(
     words : dict, default=None
         Views that are words, with the word of every column: a list, or a dict from words to column numbers.
     texts : array-like of shape (n,), default=None
-        The rows' own texts: shown with rows, and their words with clusters.
+        A text per row; texts are shown with rows, and their most distinctive words with clusters.
     pictures : path or array-like of shape (n,), default=None
-        The rows' own pictures: a folder of files that are called by the rows' names, or a path per row.
+        A picture per row: a folder of files that are named after the rows, or a path per row.
     names : dict or path, default=None
-        Names of clusters by number, or a JSON file of them, such as the page writes.
+        Names of clusters by number, or a JSON file of them, such as the page exports.
     against : GuidedCoTraining, default=None
         Another fit of the same rows, to compare with.
     against_title : str, default=None
-        What to call it.
+        The name of that fit.
     levels : sequence of int, default=None
         Numbers of groups at which the tree of clusters is cut; the page shows the first.
     title : str, default=None
         Heading of the report.
     options : dict, default=None
-        How the fit was started, such as the options of a command; shown with the settings.
+        The options of the command that ran the fit, or the like; shown with the settings.
     sample : int, default=4000
-        Rows to look at, at most 10,000; a few more where clusters are small.
+        Rows to sample, at most 10,000; a few more are added from small clusters.
     random_state : int, default=0
         Seed of the sample and of the map.
 
@@ -172,7 +173,7 @@ def describe(
 
 
 def check_given(model: Any, n_rows: int, target: Any, ids: Any, columns: Any, texts: Any, cluster_names: Any) -> Given:
-    """Return what was passed beside the rows, checked."""
+    """Return the optional inputs, checked."""
     own = getattr(model, "row_ids_", None)
     known = None if target is None else Classes(check_length("target", target, n_rows, own))
     if known is not None and not known.names:
@@ -187,7 +188,7 @@ def check_given(model: Any, n_rows: int, target: Any, ids: Any, columns: Any, te
 
 
 def open_album(model: Any, pictures: Any, given: Given, sample: Sample) -> Album | None:
-    """Return the sampled rows' image files, read and made small."""
+    """Return the pictures of the sampled rows, read from image files and shrunk."""
     if pictures is None:
         return None
     if not isinstance(pictures, str | os.PathLike):

@@ -1,4 +1,4 @@
-"""What a fit says of itself, without its rows: settings, views, agreement, spectra, rounds and time."""
+"""The parts of a report that need no rows: settings, views, agreement, spectra, rounds and timings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDS_ROWS = "Pass X, the rows of the fit, to see this."
 
 
 def describe_data(model: Any, outcome: Outcome, sample: Sample) -> dict[str, Any]:
-    """Return what was clustered, in a few numbers."""
+    """Return the size of the data and of the model, and the overall figures of the fit."""
     stability = getattr(model, "stability_", None)
     return {
         "rows": len(outcome.labels),
@@ -50,19 +50,19 @@ def describe_settings(model: Any) -> list[dict[str, Any]]:
 
 
 def describe_options(options: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return how the fit was started."""
+    """Return the options with which the fit was run, as text."""
     return [{"name": shown(name), "value": shown(value, 500)} for name, value in options.items()]
 
 
 def in_words(value: Any) -> str:
-    """Return a parameter's value as text; long arrays by their shape."""
+    """Return a parameter's value as text; for a long array, its shape."""
     if isinstance(value, np.ndarray) and value.size > 8:
         return f"array of shape {value.shape}"
     return shown(repr(value), 160)
 
 
 def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, Any]]:
-    """Return every view: its size, what was done to it, its weight and how far it agrees."""
+    """Return every view's number of columns, preparation, weight and agreement; the concatenation comes last."""
     lines = []
     present = None if sample is None else sample.present
     for v, name in enumerate(model.view_names_):
@@ -78,7 +78,7 @@ def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, A
             }
         )
     for name in model.view_weights_:
-        if name not in model.view_names_:  # all views side by side
+        if name not in model.view_names_:  # the concatenation of all views
             lines.append(
                 {
                     "name": graph_name(name),
@@ -94,7 +94,7 @@ def describe_views(model: Any, sample: Sample | None = None) -> list[dict[str, A
 
 
 def describe_agreement(model: Any) -> dict[str, Any]:
-    """Return how alike graphs are, and views, and how far each view alone agrees on each cluster."""
+    """Return the pairwise agreement of graphs and of views, and the agreement of each view with each cluster."""
     graph_map = fitted_of(model).row_map.graph_map
     owners = [graph_map.view_name(graph.view) for graph in graph_map.graphs]
     views = list(dict.fromkeys(owners))
@@ -114,12 +114,12 @@ def table(values: np.ndarray) -> list[list[float | None]]:
 
 
 def describe_spectra(model: Any) -> dict[str, Any]:
-    """Return every graph's singular values, and the gaps between them: how far they support 2, 3, ... clusters."""
+    """Return every graph's singular values, and the mean relative gaps as evidence for 2, 3, ... clusters."""
     dropped = model.basis != "subspace" if model.drop_first is None else model.drop_first
     first = 2 if dropped else 1  # the number of the first singular value that is kept
     shortest = min(len(values) for values in model.singular_values_.values())
     kept = np.stack([values[:shortest] for values in model.singular_values_.values()])  # (G, m)
-    whole = np.column_stack([np.ones((len(kept), first - 1)), kept])  # the first one is 1 where a graph hangs together
+    whole = np.column_stack([np.ones((len(kept), first - 1)), kept])  # the one that is dropped is 1
     gaps = relative_gaps(whole).mean(axis=0) if whole.shape[1] > 2 else np.empty(0)
     return {
         "first": first,
@@ -135,7 +135,7 @@ def describe_spectra(model: Any) -> dict[str, Any]:
 
 
 def graph_name(name: str) -> str:
-    """Return the name of a graph or view, fit to be shown; the concatenation's in words.
+    """Return the name of a graph or view for display; the concatenation is called "all views".
 
     Examples
     --------
@@ -146,7 +146,7 @@ def graph_name(name: str) -> str:
 
 
 def describe_suggestion(suggestion: Any) -> dict[str, Any] | None:
-    """Return the evidence for numbers of clusters, where the fit looked for it."""
+    """Return the evidence for numbers of clusters; None if their number was given."""
     if suggestion is None:
         return None
     parts = ("scores", "agreement", "stability", "separation", "shared", "gap")
@@ -161,7 +161,7 @@ def describe_suggestion(suggestion: Any) -> dict[str, Any] | None:
 
 
 def describe_timings(model: Any) -> list[dict[str, Any]]:
-    """Return the stages that took time, in their order, each followed by its parts where they were timed."""
+    """Return the stages of at least 0.5 ms, in their order, each followed by its timed parts."""
     taken = {stage: seconds for stage, seconds in model.timings_.items() if stage != "total" and seconds >= 0.0005}
     wholes = [stage for stage in taken if ": " not in stage]
     lines = []
@@ -175,22 +175,22 @@ def describe_timings(model: Any) -> list[dict[str, Any]]:
 
 
 def whole_stages(model: Any) -> list[dict[str, Any]]:
-    """Return the stages that took time, without their parts."""
+    """Return the stages of at least 0.5 ms, without their parts."""
     return [line for line in describe_timings(model) if line["part_of"] is None]
 
 
 def describe_history(model: Any) -> list[dict[str, Any]]:
-    """Return the rounds: the change of A*, the agreement and the seconds of each."""
+    """Return the change of A*, the agreement and the seconds of every round."""
     return [{name: tidy(value) for name, value in line.items()} for line in model.history_]
 
 
 def describe_candidates(model: Any) -> list[dict[str, Any]] | None:
-    """Return the ways to merge the graphs that were weighed; None where there was no choice."""
+    """Return the candidate bases that the fit compared; None if there was no choice."""
     return [
         {
             "name": shown(line["name"]),
             "preparation": line["preparation"],
-            "rounds": line.get("rounds"),  # older models do not know
+            "rounds": line.get("rounds"),  # older model files lack it
             "agreement": number_or_none(line["agreement"]),
             "stability": number_or_none(line["stability"]),
             "chosen": bool(line["chosen"]),
@@ -200,5 +200,5 @@ def describe_candidates(model: Any) -> list[dict[str, Any]] | None:
 
 
 def number_or_none(value: Any) -> float | None:
-    """Return a number with four digits; None stays None."""
+    """Return a number rounded to four significant digits; None stays None."""
     return None if value is None else tidy(value)

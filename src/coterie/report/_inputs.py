@@ -1,4 +1,4 @@
-"""What the user passes beside the rows: names of rows, known labels, columns, texts and names of clusters."""
+"""The optional inputs of a report: row names, known labels, columns, texts and names of clusters."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from coterie.report._text import shown
 from coterie.views import in_row_order
 
 MOST_COLUMNS = 12
-MOST_LEVELS = 200  # of a column of names; rarer ones are pooled
+MOST_LEVELS = 200  # of a categorical column; rarer ones are pooled
 LONGEST_CLUSTER_NAME = 40
 TEXT_IN_LISTS = 160  # letters of a row's text
-FEW_NUMBERS = 12  # a column of at most this many different whole numbers is one of names
+FEW_NUMBERS = 12  # an integer column with at most this many distinct values is categorical
 
 
 @dataclass(frozen=True)
 class Given:
-    """What was passed beside the rows, checked."""
+    """The optional inputs, checked."""
 
     names: RowNames
     known: Classes | None
@@ -35,14 +35,14 @@ class Given:
     cluster_names: dict[int, str]
 
     def text(self, row: int, longest: int = TEXT_IN_LISTS) -> str | None:
-        """Return a row's text, in one line and not too long; None for a row that has none."""
+        """Return a row's text on one line, shortened to ``longest``; None for a row without text."""
         if self.texts is None or is_missing(self.texts[row]):
             return None
         return shown(" ".join(str(self.texts[row]).split()), longest)
 
 
 class RowNames:
-    """The rows' names, shortened; row numbers where there are none."""
+    """The rows' names, shortened for display; row numbers if there are none."""
 
     def __init__(self, n_rows: int, ids: Any) -> None:
         self.ids = None if ids is None else check_length("ids", ids, n_rows)
@@ -60,11 +60,11 @@ class RowNames:
 
 
 class Classes:
-    """Names or numbers as numbers into a sorted list of those that occur, -1 for rows that have none."""
+    """A categorical column: its sorted distinct values as ``names``, and each row's index into them, -1 if missing."""
 
     def __init__(self, values: np.ndarray) -> None:
         listed = values.tolist()
-        distinct = dict.fromkeys(listed)  # what is asked of every value is asked of these alone: rows may be millions
+        distinct = dict.fromkeys(listed)  # checks run once per distinct value: rows may be millions
         order = sorted((value for value in distinct if not is_missing(value)), key=sort_key)
         codes = dict.fromkeys(distinct, -1) | {value: code for code, value in enumerate(order)}
         self.codes = np.fromiter(map(codes.__getitem__, listed), dtype=np.intp, count=len(listed))  # (n,)
@@ -72,7 +72,7 @@ class Classes:
 
 
 def sort_key(value: Any) -> tuple[bool, float, str]:
-    """Sort numbers, also those written as text, by size and before all else.
+    """Return a key that sorts numbers, including those written as text, by size and before other text.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def sort_key(value: Any) -> tuple[bool, float, str]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, NaT or pandas' NA."""
+    """Whether a value is missing: None, NaN, NaT or pandas' NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = None) -> Any:
-    """Return values that can be looked up by row number, one per row of the fit, whose rows have these ids."""
+    """Return one value per row of the fit as an array; a pandas index is matched with the fit's ``ids``."""
     values = in_row_order(f"The {name!r} parameter of describe", values, ids)
-    if not isinstance(values, list | tuple):  # whose entries would be looked at one by one
+    if not isinstance(values, list | tuple):  # to_host would visit a list's entries one by one
         values = to_host(values)
     if not isinstance(values, np.ndarray):
         values = as_objects(values)
@@ -107,7 +107,7 @@ def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = N
 
 
 def as_objects(values: Any) -> np.ndarray:
-    """Return any sequence as an array of what it holds; strings are not cut or padded."""
+    """Return any sequence as an array, of objects unless it is a frame's column: strings are not cut or padded."""
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     listed = list(values)
@@ -115,7 +115,7 @@ def as_objects(values: Any) -> np.ndarray:
 
 
 def check_columns_to_show(columns: Any, n_rows: int, ids: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns that the map can be coloured by."""
+    """Return the columns to colour the map by, checked."""
     if columns is None:
         return {}
     named = columns if isinstance(columns, Mapping) else {name: columns[name] for name in columns.columns}
@@ -127,7 +127,7 @@ def check_columns_to_show(columns: Any, n_rows: int, ids: np.ndarray | None = No
 
 
 def describe_column(name: Any, values: Any, rows: np.ndarray) -> dict[str, Any]:
-    """Return some rows of a column: numbers, or numbers of names."""
+    """Return some rows of a column as plain data: numbers, or a categorical column's levels and codes."""
     taken = as_numbers(values[rows])
     whole = taken.dtype.kind in "iu" and len(np.unique(taken)) <= FEW_NUMBERS
     if taken.dtype.kind in "iuf" and not whole:
@@ -137,7 +137,7 @@ def describe_column(name: Any, values: Any, rows: np.ndarray) -> dict[str, Any]:
 
 
 def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Return objects that are all numbers, or missing, as an array of numbers; anything else as it is.
+    """Return an object array of numbers and missing values as an array of numbers; other arrays unchanged.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
 
 
 def describe_classes(known: Classes, rows: np.ndarray) -> dict[str, Any]:
-    """Return the known labels of some rows as a column."""
+    """Return the known labels of some rows as a categorical column."""
     return describe_levels("known label", known.names, known.codes[rows])
 
 
 def describe_levels(name: str, levels: list[str], codes: np.ndarray) -> dict[str, Any]:
-    """Return a column of names and their numbers, -1 for none; where not all get a colour, frequent ones come first."""
+    """Return a categorical column, -1 for missing values; levels are sorted by frequency if not all get a colour."""
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     order = np.arange(len(levels))
     if len(levels) > len(PALETTE):
@@ -171,7 +171,7 @@ def describe_levels(name: str, levels: list[str], codes: np.ndarray) -> dict[str
 
 
 def check_cluster_names(names: Any, n_clusters: int) -> dict[int, str]:
-    """Return names of clusters by number: from a dict, or from a JSON file that the page wrote.
+    """Return names of clusters by number, from a dict or from a JSON file that the page exported.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def check_cluster_names(names: Any, n_clusters: int) -> dict[int, str]:
 
 
 def read_cluster_names(path: Path) -> Any:
-    """Return what a JSON file of names holds."""
+    """Return the content of a JSON file of cluster names."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -1,31 +1,31 @@
-"""A flat map of the embedding: rows that are alike lie together, clusters apart.
+"""A two-dimensional map of the embedding: similar rows lie together, clusters apart.
 
-The embedding has k columns, and its two widest directions show two or three clusters at best. Here every row is tied to
-its nearest rows and pushed away from all others, on a plane, starting from the widest directions.
+The embedding has k columns, and its first two principal components show two or three clusters at best. From these
+components, a force-directed layout starts: each row is attracted by its nearest rows and repelled by all others.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-NEIGHBOURS = 128  # nearest rows, some of which a row is tied to:
-TIES = 16  # to those of every eighth rank, since nearest ones alone draw clusters as strings
+NEIGHBOURS = 128  # nearest rows; a row is tied to some of them:
+TIES = 16  # to every eighth, since ties to the nearest alone draw clusters as strings
 EPOCHS = 120
-PUSHERS = 32  # rows, drawn anew in every epoch, that push all others away
-PUSHES_PER_TIE = 5  # how many pushes a tie of full strength stands against
+PUSHERS = 32  # rows that repel all others, drawn anew in every epoch
+PUSHES_PER_TIE = 5  # weight of repulsion: the pushes on a row are scaled to this many per tie
 LONGEST_STEP = 4.0
 TILE = 512
 
 
 def flat_map(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Return places on a plane, within the unit square.
+    """Return coordinates within the unit square.
 
     Parameters
     ----------
     embedding : ndarray of shape (n, c)
-        Rows of length one; a few thousand at most, since every two are compared.
+        Rows of norm one; a few thousand at most, since all pairs are compared.
     seed : int, default=0
-        Seed of the rows that push.
+        Seed for drawing the rows that repel.
 
     Returns
     -------
@@ -46,18 +46,18 @@ def flat_map(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def widest_directions(rows: np.ndarray) -> np.ndarray:
-    """Return the rows in their two directions of most variance, about ten units wide."""
+    """Return the first two principal components of the rows, scaled to at most ten in absolute value."""
     centred = rows - rows.mean(axis=0)
     vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))[1]  # ascending
     axes = vectors[:, ::-1][:, :2]  # (c, 2)
-    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)  # no free signs
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)  # fix the signs
     places = np.zeros((len(rows), 2), dtype=np.float32)
     places[:, : axes.shape[1]] = centred @ axes
     return 10 * places / max(float(np.abs(places).max(initial=0)), 1e-9)
 
 
 def nearest_ties(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows near each row, and how strongly it is tied to them: 1 to the nearest, less to the others."""
+    """Return each row's ties, (n, q) row numbers, and their strengths: 1 for the nearest row, less for the others."""
     n, count = len(rows), min(NEIGHBOURS, len(rows) - 1)
     step = max(1, count // TIES)
     neighbours = np.empty((n, len(range(0, count, step))), dtype=np.intp)
@@ -81,7 +81,7 @@ def nearest_ties(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def pull_and_push(
     places: np.ndarray, neighbours: np.ndarray, strengths: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Let ties pull rows together and all rows push each other away, in steps that become smaller."""
+    """Return the coordinates after EPOCHS steps of attraction along ties and repulsion by drawn rows."""
     n, count = neighbours.shape
     ends = neighbours.ravel()  # (n q,)
     for epoch in range(EPOCHS):
@@ -94,7 +94,7 @@ def pull_and_push(
         step = np.empty_like(places)  # (n, 2)
         for axis in (0, 1):
             force = to_tied[axis] * pull
-            pulled = np.bincount(ends, force.ravel(), minlength=n) - force.sum(axis=1)  # both ends of a tie
+            pulled = np.bincount(ends, force.ravel(), minlength=n) - force.sum(axis=1)  # both ends of a tie move
             step[:, axis] = pulled + (to_pusher[axis] * push).sum(axis=1)
         pace = 0.25 * (1 - epoch / EPOCHS)
         places = places + np.clip(pace * step, -LONGEST_STEP, LONGEST_STEP)
@@ -102,10 +102,10 @@ def pull_and_push(
 
 
 def fit_square(places: np.ndarray) -> np.ndarray:
-    """Return the places turned so that they are widest from left to right, and scaled into the unit square."""
+    """Return the coordinates rotated to their widest direction from left to right, scaled into the unit square."""
     centred = (places - places.mean(axis=0)).astype(np.float64)
     axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]  # (2, 2)
-    places = centred @ (axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1, 1))  # no free signs
+    places = centred @ (axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1, 1))  # fix the signs
     low, high = places.min(axis=0), places.max(axis=0)
     middle, width = (low + high) / 2, max(float((high - low).max()), 1e-9)
     return np.clip((places - middle) / width + 0.5, 0, 1)  # (n, 2)

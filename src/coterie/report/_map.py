@@ -1,4 +1,4 @@
-"""The sampled rows on a plane, what they can be coloured by, and where views disagree about them."""
+"""The map of the sampled rows, the columns to colour it by, and the rows that views disagree about."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from coterie.report._text import shown
 from coterie.threads import count_threads
 
 DISPUTED_ROWS = 24
-NEAR_ROWS = 10  # on the map, that are asked whether they lack the same view
-LEAST_MISSING = 0.02  # share of rows that must lack a view, or have it, before we ask whether those lie apart
-APART = 0.7  # 0: rows that lack a view lie anywhere; 1: among themselves alone
+NEAR_ROWS = 10  # nearest rows on the map that are checked for the same missing view
+LEAST_MISSING = 0.02  # a view is checked if at least this share of rows lacks it and at least this share has it
+APART = 0.7  # 0: rows that lack a view lie anywhere on the map; 1: only among themselves
 
 
 def describe_embedding(
     model: Any, sample: Sample, appearance: Appearance, given: Given, album: Any, seed: int
 ) -> dict[str, Any] | None:
-    """Return the map of the sampled rows, and what it can be coloured by."""
+    """Return the map of the sampled rows and the columns to colour it by; None without an embedding."""
     if sample.embedding is None:
         return None
     spots = flat_map(sample.embedding, seed)  # (s, 2)
@@ -50,7 +50,7 @@ def describe_embedding(
 
 
 def describe_pictures(sample: Sample, appearance: Appearance, album: Any) -> dict[str, Any] | None:
-    """Return one picture of all sampled rows: of their own files, else of the first view of images."""
+    """Return one image of all sampled rows' pictures, from their image files or else from the first view of images."""
     if album is not None:
         return atlas(album, len(sample.rows))
     if sample.views is None or not appearance.images:
@@ -62,7 +62,7 @@ def describe_pictures(sample: Sample, appearance: Appearance, album: Any) -> dic
 
 
 def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:
-    """Return what the model itself says of rows that the map can be coloured by."""
+    """Return the columns to colour the map by that come from the model: stability, novelty and present views."""
     found = []
     if hasattr(model, "cluster_stability_"):
         values = np.asarray(model.cluster_stability_, dtype=float)[sample.labels]
@@ -77,7 +77,7 @@ def derived_columns(model: Any, sample: Sample) -> list[dict[str, Any]]:
 
 
 def describe_presence(model: Any, sample: Sample) -> dict[str, Any]:
-    """Return which views rows have, as a column of names."""
+    """Return which views each row has, as a categorical column."""
     names = [shown(name) for name in model.view_names_]
     lacks = [tuple(np.flatnonzero(line < 0)) for line in sample.opinions]  # type: ignore[union-attr]
     said = ["all views" if not line else "lacks " + ", ".join(names[v] for v in line) for line in lacks]
@@ -86,10 +86,10 @@ def describe_presence(model: Any, sample: Sample) -> dict[str, Any]:
 
 
 def describe_rows_apart(model: Any, sample: Sample, spots: np.ndarray) -> list[dict[str, Any]]:
-    """Return the views whose absence is what sets rows apart on the map.
+    """Return the views whose absence separates rows on the map.
 
-    Of the rows that lack a view, how many of their nearest rows on the map lack it too? Where that is far above the
-    share of all rows that lack it, they lie apart, which makes no clusters of what the views say.
+    Compares the share of the nearest rows of rows that lack a view which lack it too with that share among all rows.
+    Where the first is far larger, the rows are grouped by what they lack, not by what the views say.
     """
     if sample.opinions is None or len(sample.rows) <= NEAR_ROWS or not (sample.opinions < 0).any():
         return []
@@ -107,7 +107,7 @@ def describe_rows_apart(model: Any, sample: Sample, spots: np.ndarray) -> list[d
 
 
 def describe_disagreement(model: Any, sample: Sample, names: RowNames) -> dict[str, Any] | None:
-    """Return how often the views alone, before any guiding, agree with the outcome, and the most disputed rows."""
+    """Return how often the labels by single views, before any guiding, equal the fit's, and the most disputed rows."""
     if sample.opinions is None:
         return None
     asked = sample.opinions >= 0  # (s, V)

@@ -1,4 +1,4 @@
-"""The plain data of a report as one page that needs nothing else."""
+"""The plain data of a report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from coterie.report._describe import describe
 from coterie.report._sankey import sankey
 
 NUMBERS_FIT = 14  # columns of a heat map up to which its numbers are written out
-MANY = 12  # names above which column heads stand upright
+MANY = 12  # columns above which their heads are vertical
 
-# One after the other they are the page's script, in a scope of their own, and its style.
+# Concatenated in this order, they are the page's script, in one function scope, and its style sheet.
 PARTS = ("base", "hints", "colours", "map", "drawing", "selection", "tree", "names", "main")
 STYLES = ("base.css", "workbench.css")
 
 
 def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **settings: Any) -> Path:
-    """Write a report of a fit: one HTML file that needs neither network nor other files.
+    """Write a report of a fit as one self-contained HTML file, which needs neither network nor other files.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **sett
     X : like in ``fit``, default=None
         The rows of the fit, in their order; only a sample of them is read.
     **settings
-        What else :func:`coterie.report.describe` takes.
+        Other parameters of :func:`coterie.report.describe`.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def write_json(model: Any, path: str | os.PathLike[str], X: Any = None, **settin
 
 
 def render(found: dict[str, Any]) -> str:
-    """Return the page of what :func:`coterie.report.describe` found."""
+    """Return the HTML page for the result of :func:`coterie.report.describe`."""
     template = environment().get_template("page.html")
     script = '"use strict";\n(() => {\n' + "\n".join(read(f"{name}.js") for name in PARTS) + "})();"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -96,9 +96,9 @@ def render(found: dict[str, Any]) -> str:
     )
 
 
-@cache  # templates are compiled once, which takes longer than filling them in
+@cache  # compiling the templates takes longer than rendering them
 def environment() -> Any:
-    """Return the template engine, with everything escaped unless it is marked as safe."""
+    """Return the template engine, which escapes everything that is not marked as safe."""
     jinja2 = import_extra("jinja2", "report", "A report")
     found = jinja2.Environment(
         loader=jinja2.FunctionLoader(read),
@@ -115,12 +115,12 @@ def environment() -> Any:
 
 
 def read(name: str) -> str:
-    """Return a file of the page."""
+    """Return the text of one of the page's files."""
     return files("coterie.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def points(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page's script needs."""
+    """Return the data for the page's script."""
     return {
         "embedding": found["embedding"],
         "rows": found["data"]["rows"],
@@ -135,7 +135,7 @@ def points(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON that can stand in a script element: no name in it can end the element.
+    """Return JSON that is safe in a script element: no string in it can close the element.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def script_json(value: Any) -> str:
 
 
 def count(value: float) -> str:
-    """Return a whole number with its thousands apart.
+    """Return a whole number with thousands separators.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def seconds(value: float) -> str:
 
 
 def line(values: list[float], low: float, high: float) -> str:
-    """Return values as the path of a line within a square of 100, the first on the left, ``high`` on top.
+    """Return the SVG path of a line plot in a square of 100 units: the first value on the left, ``high`` at the top.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def encode_png(pixels: np.ndarray) -> bytes:
     """
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels  # (h, w, c)
     height, width, channels = pixels.shape
-    lines = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # every line begins with its filter: none
+    lines = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # a line's first byte is its filter: 0, none
     lines[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, COLOUR_TYPES[channels], 0, 0, 0)
     parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
@@ -35,17 +35,17 @@ def encode_png(pixels: np.ndarray) -> bytes:
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """Return one part of a PNG file."""
+    """Return one chunk of a PNG file."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def data_uri(pixels: np.ndarray) -> str:
-    """Return an image as an address that holds it."""
+    """Return an image as a data URI."""
     return "data:image/png;base64," + base64.b64encode(encode_png(pixels)).decode("ascii")
 
 
 def shrink(images: np.ndarray, longest: int) -> np.ndarray:
-    """Return images whose longer side has at most ``longest`` pixels, each the mean of those that it replaces.
+    """Return images shrunk to a longer side of at most ``longest`` pixels by averaging blocks of pixels.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def shrink(images: np.ndarray, longest: int) -> np.ndarray:
 
 
 def sheet(images: np.ndarray, across: int) -> np.ndarray:
-    """Return images side by side on one large image, ``across`` of them in a line."""
+    """Return images tiled on one large image, ``across`` of them in a line."""
     n, height, width, channels = images.shape
     down = -(-n // across)
     padded = np.zeros((down * across, height, width, channels), dtype=images.dtype)

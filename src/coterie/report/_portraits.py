@@ -1,4 +1,4 @@
-"""What each cluster looks like, and what sets it apart in every view."""
+"""Each cluster's typical rows, and the columns and words that distinguish it in every view."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from coterie.report._sample import Sample
 from coterie.report._text import shown
 from coterie.views import Table, View, column_moments
 
-MOST_CLUSTERS = 100  # that are portrayed one by one, the largest first
-CONTRASTS_PER_VIEW = 3  # columns that are named,
+MOST_CLUSTERS = 100  # at most this many clusters get typical rows and contrasts, the largest first
+CONTRASTS_PER_VIEW = 3  # columns that are named for a cluster,
 CONTRASTS_PER_CLUSTER = 12  # and the most over all views
 LEAST_CONTRAST = 0.1  # standard deviations
 WORDS = 8
 LEAST_RATIO = 1.2  # of a word's share inside to its share elsewhere
-WIDEST = 20_000  # columns that are compared, those with most entries where there are more
+WIDEST = 20_000  # columns that are compared; of a wider view, those with most nonzeros
 COLUMN_TILE = 2048
-NUMBERED = 0.9  # share of columns that are called by numbers, from which on their names say nothing
+NUMBERED = 0.9  # from this share of numbered columns on, the names of a view's columns are meaningless
 
 
 @dataclass(frozen=True)
 class Appearance:
-    """How the user says that views are to be shown."""
+    """How to show the views that are images or words."""
 
     images: dict[str, tuple[int, int, int]]  # view -> height, width, channels
-    words: dict[str, list[str]]  # view -> the columns' words
+    words: dict[str, list[str]]  # view -> the word of each column
 
 
 def check_appearance(images: Any, words: Any, sample: Sample) -> Appearance:
-    """Check that what is said of views fits them."""
+    """Return ``images`` and ``words``, after checking that they match the views' names and numbers of columns."""
     views = {} if sample.views is None else {view.name: view for view in sample.views}
     for name in [*(images or {}), *(words or {})]:
         if views and name not in views:
@@ -65,23 +65,23 @@ def check_appearance(images: Any, words: Any, sample: Sample) -> Appearance:
     return found
 
 
-# -- the rows that stand for a cluster ----------------------------------------------------------------------------
+# -- typical rows -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Typical:
-    """Rows that stand for one cluster."""
+    """Representative rows of one cluster."""
 
-    central: np.ndarray  # the medoid, then the rows that are surest
-    border: np.ndarray  # the rows that are least sure, the least sure first
+    central: np.ndarray  # the medoid, then the rows of highest confidence
+    border: np.ndarray  # the rows of lowest confidence, the lowest first
 
 
 def typical_rows(
     labels: np.ndarray, confidence: np.ndarray, medoids: np.ndarray, clusters: np.ndarray
 ) -> dict[int, Typical]:
-    """Return some rows of each of the given clusters."""
+    """Return central and border rows of the given clusters, fewer of each if there are many clusters."""
     central, border = (7, 4) if len(clusters) <= 20 else (5, 3) if len(clusters) <= 50 else (4, 2)
-    order = np.lexsort((-confidence, labels))  # by cluster, the surest first
+    order = np.lexsort((-confidence, labels))  # by cluster, highest confidence first
     bounds = np.searchsorted(labels[order], np.arange(len(medoids) + 1))
     found = {}
     for cluster in clusters:
@@ -94,11 +94,11 @@ def typical_rows(
     return found
 
 
-# -- what sets clusters apart ---------------------------------------------------------------------------------------
+# -- contrasts ------------------------------------------------------------------------------------------------------
 
 
 def contrasts(rows: Table, labels: np.ndarray, n_clusters: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield for every cluster the columns' means inside, their means outside, and the gap in standard deviations."""
+    """Yield for every cluster the columns' means inside and outside, and their difference in standard deviations."""
     members = membership(labels, n_clusters)  # (k, m)
     counts = members.sum(axis=1)  # (k,)
     sums = column_sums(members, rows)  # (k, d)
@@ -113,7 +113,7 @@ def contrasts(rows: Table, labels: np.ndarray, n_clusters: int) -> Iterator[tupl
 
 
 def membership(labels: np.ndarray, n_clusters: int) -> sparse.csr_array:
-    """Return which row is in which cluster."""
+    """Return the indicator matrix of clusters and rows, (k, m)."""
     ones = np.ones(len(labels))
     return sparse.csr_array((ones, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels)))
 
@@ -130,7 +130,7 @@ def column_sums(members: sparse.csr_array, rows: Table) -> np.ndarray:
 
 
 def busiest_columns(rows: Table) -> np.ndarray:
-    """Return column numbers: all of them, or those with most entries."""
+    """Return the numbers of at most WIDEST columns, those with most nonzeros."""
     d = rows.shape[1]
     if d <= WIDEST:
         return np.arange(d)
@@ -139,7 +139,7 @@ def busiest_columns(rows: Table) -> np.ndarray:
 
 
 def describe_columns(view: View, rows: Table, labels: np.ndarray, n_clusters: int) -> list[list[dict[str, Any]]]:
-    """Return for every cluster the columns whose means differ most from elsewhere, in standard deviations."""
+    """Return for every cluster the columns whose means inside and outside differ most, in standard deviations."""
     chosen = busiest_columns(rows)
     rows = rows if len(chosen) == rows.shape[1] else rows[:, chosen]
     found = []
@@ -168,12 +168,12 @@ def column_name(view: View, number: int) -> str:
 def describe_words(
     vocabulary: list[str], rows: Table, labels: np.ndarray, n_clusters: int
 ) -> list[list[dict[str, Any]]]:
-    """Return for every cluster the words that its rows have and others lack: share in it times log ratio of shares."""
+    """Return every cluster's most distinctive words, by share inside * log(share inside / share outside)."""
     chosen = busiest_columns(rows)
     occurs = (sparse.csr_array(rows[:, chosen]) != 0).astype(np.float64)  # (m, d)
     found = []
     for inside, outside, _ in contrasts(occurs, labels, n_clusters):
-        least = 0.5 / max(len(labels), 1)  # a word that is nowhere else is not infinitely telling
+        least = 0.5 / max(len(labels), 1)  # keeps the ratio finite for words that occur only inside
         telling = inside * np.log((inside + least) / (outside + least))
         top = np.argsort(-telling, kind="stable")[:WORDS]
         found.append(
@@ -191,9 +191,9 @@ def describe_words(
 
 
 def has_meaning(names: Sequence[str] | None) -> bool:
-    """Whether columns have names that say something: those of embeddings are mere numbers, with a letter or two.
+    """Whether columns have meaningful names, unlike the numbered ones of embeddings, such as "t0".
 
-    So are the entries of a column of lists, whatever the column is called.
+    Names of entries of a column of lists, such as "text_embedding[0]", are numbered as well.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def has_meaning(names: Sequence[str] | None) -> bool:
 
 
 def words_of_texts(texts: Sequence[str]) -> tuple[list[str], sparse.csr_array]:
-    """Return the words that several texts hold, and which text holds which."""
+    """Return the words that occur in more than one text, and the (texts, words) occurrence matrix."""
     found = [set(re.findall(r"[^\W\d_]{3,}", text.lower())) for text in texts]
     counts = Counter(word for words in found for word in words)
     vocabulary = sorted(word for word, count in counts.items() if count > 1)
@@ -222,7 +222,7 @@ def words_of_texts(texts: Sequence[str]) -> tuple[list[str], sparse.csr_array]:
 
 
 def keep_strongest(clusters: list[dict[str, Any]]) -> None:
-    """Drop the weakest columns where views are too many to name some of each."""
+    """Keep at most CONTRASTS_PER_CLUSTER columns of each cluster over all views, the strongest (and ties), in place."""
     for cluster in clusters:
         named = [line for view in cluster["views"] for line in view.get("columns", ())]
         if len(named) <= CONTRASTS_PER_CLUSTER:
@@ -233,5 +233,5 @@ def keep_strongest(clusters: list[dict[str, Any]]) -> None:
 
 
 def tidy(value: Any) -> float | None:
-    """Return a number with four digits, None for what is none."""
+    """Return a number rounded to four significant digits; None for NaN and infinity."""
     return float(f"{float(value):.4g}") if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The rows that a report looks at: as many for a million rows as for ten thousand."""
+"""The sample of rows that a report reads; its size does not grow with the number of rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from coterie.model import Fitted, fitted_of
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views import View, Views, check_columns
 
-LEAST_PER_CLUSTER = 12  # rows of a small cluster that are looked at, where it has as many
-SAME_ROWS = 0.95  # share of rows that must get the label of the fit again
+LEAST_PER_CLUSTER = 12  # at least this many rows of every cluster are sampled, or all of a smaller one
+SAME_ROWS = 0.95  # least share of sampled rows whose predicted label must equal that of the fit
 TILE = 512
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the fit says of every row, in host memory."""
+    """Labels, confidence and embedding of all rows of the fit, in host memory."""
 
     labels: np.ndarray  # (n,)
     confidence: np.ndarray  # (n,)
@@ -29,8 +29,8 @@ class Outcome:
 
     @classmethod
     def of(cls, model: Any, X: Any = None) -> Outcome:
-        """Return a model's outcome; a model that was saved without its rows is asked again."""
-        check_is_fitted(model, "timings_")  # what a fit ends with
+        """Return a model's outcome; a model that was saved without its rows predicts X again."""
+        check_is_fitted(model, "timings_")  # every complete fit sets it
         if hasattr(model, "labels_"):
             return cls(*to_host((model.labels_, model.confidence_, getattr(model, "embedding_", None))))
         if X is None:
@@ -45,24 +45,24 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows of the fit, and what the model makes of them."""
+    """A sample of the rows of the fit, with the model's results for them."""
 
     rows: np.ndarray  # (s,) row numbers, ascending
     labels: np.ndarray  # (s,)
     confidence: np.ndarray  # (s,)
-    drawn: np.ndarray  # (s,) bool: drawn evenly, and so good for shares; the others were asked for by number
+    drawn: np.ndarray  # (s,) bool: drawn at random, and so used for shares; False for rows added by number
     views: Views | None = None  # these rows alone, in host memory; None without X
     present: np.ndarray | None = None  # (V,) share of all rows that have each view
     embedding: np.ndarray | None = None  # (s, c)
     opinions: np.ndarray | None = None  # (s, V): the cluster that each view alone supports
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return where the sample has some of its rows."""
+        """Return the positions in the sample of the given row numbers, which it must contain."""
         return np.searchsorted(self.rows, rows)
 
 
 def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, wanted: Any = ()) -> Sample:
-    """Draw rows, add those that are wanted, and ask the model about them where X is given; X is read once."""
+    """Return a random sample and the ``wanted`` rows; with X, which is read once, also their values and embedding."""
     drawn = draw_rows(outcome.labels, model.n_clusters_, size, seed)
     rows = np.union1d(drawn, np.asarray(wanted, dtype=drawn.dtype))
     kept = Sample(rows, outcome.labels[rows], outcome.confidence[rows], np.isin(rows, drawn))
@@ -89,20 +89,20 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
 
 
 def in_memory(views: Views, rows: np.ndarray, n_threads: int) -> Views:
-    """Return some rows as views in host memory: files are read once, however often the rows are looked at."""
-    # Files are read side by side; Dask's workers read all views of a partition together.
+    """Return some rows as views in host memory, so that files are read only once."""
+    # Views are read in parallel by threads; Dask's workers read all views of a partition together.
     taken = views.take(rows) if views.on_dask else in_order(lambda view: view.take(rows), views, n_threads)
     return Views(tuple(replace(view, data=to_host(view.data)) for view in taken))
 
 
 def share_present(whole: View, sampled: View) -> float:
-    """Return the share of rows that have a view; that of the sample where only reading tells."""
+    """Return the share of rows that have a view, estimated from the sample if only reading shows which rows lack it."""
     present = (sampled if whole.may_lack else whole).present
     return 1.0 if present is None else float(np.mean(present))
 
 
 def explain_all(fitted: Fitted, views: Views, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the embedding of all rows of some views, and the clusters that each view alone supports."""
+    """Return the embedding of all rows, and the cluster to which each view alone assigns them."""
     tiles = [np.arange(start, min(start + TILE, views.n_rows)) for start in range(0, views.n_rows, TILE)]
     with one_thread_per_block():
         parts = list(in_order(lambda tile: explain(fitted, views, tile), tiles, n_threads))
@@ -111,12 +111,12 @@ def explain_all(fitted: Fitted, views: Views, n_threads: int) -> tuple[np.ndarra
 
 
 def explain(fitted: Fitted, views: Views, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the embedding of some rows, and the clusters that the views alone put them in."""
+    """Return the embedding of some rows, and the cluster to which each view alone assigns them."""
     return fitted.explain_rows(to_host(views.read(rows)))  # (b, c), (b, V)
 
 
 def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> np.ndarray:
-    """Return row numbers, ascending: evenly drawn, and a few more of clusters that would hardly be seen.
+    """Return sorted row numbers: a uniform sample, and more rows of clusters with fewer than LEAST_PER_CLUSTER in it.
 
     Examples
     --------

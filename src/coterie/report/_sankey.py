@@ -1,10 +1,10 @@
-"""Flows of rows between the clusters of two fits, as the lines of a drawing 100 units wide."""
+"""A Sankey diagram of the rows' flows between the clusters of two fits, as SVG paths, 100 units wide."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-Places: TypeAlias = dict[int, dict[str, float]]  # node -> top, height and the height of a row
+Places: TypeAlias = dict[int, dict[str, float]]  # node -> "top", "height", and "unit", the height of one row
 
 LEFT, RIGHT, WIDTH = 12.0, 86.0, 2.0
 UNITS_PER_NODE = 4.2  # of height, so that labels have room
@@ -12,7 +12,7 @@ GAP = 1.2
 
 
 def sankey(against: dict[str, Any]) -> dict[str, Any]:
-    """Return nodes, flows and the height of the drawing of two fits side by side.
+    """Return the nodes, flows and height of the diagram.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def sankey(against: dict[str, Any]) -> dict[str, Any]:
 
 
 def stack(sizes: list[int], names: list[int], height: float, total: int) -> Places:
-    """Return where nodes begin, how high they are, and how high a row is, one below the other."""
+    """Return the top, height and row height of nodes that are stacked one below the other."""
     unit = (height - GAP * max(len(sizes) - 1, 0)) / max(total, 1)
     found, top = {}, 0.0
     for name, size in zip(names, sizes, strict=True):
@@ -46,7 +46,7 @@ def stack(sizes: list[int], names: list[int], height: float, total: int) -> Plac
 
 
 def node(x: float, place: dict[str, float], label: str, cluster: int | None, anchor: str) -> dict[str, Any]:
-    """Return a node and its label."""
+    """Return the coordinates of a node and of its label."""
     return {
         "x": x,
         "y": round(place["top"], 3),
@@ -60,7 +60,7 @@ def node(x: float, place: dict[str, float], label: str, cluster: int | None, anc
 
 
 def flows(listed: list[list[int]], starts: Places, ends: Places) -> list[dict[str, Any]]:
-    """Return flows as ribbons; those of a node lie below each other in the order of the other side."""
+    """Return flows as ribbons; those of one node are stacked in the order of their other ends, so that few cross."""
     left = {name: place["top"] for name, place in starts.items()}
     right = {name: place["top"] for name, place in ends.items()}
     arrivals = {}
@@ -77,7 +77,7 @@ def flows(listed: list[list[int]], starts: Places, ends: Places) -> list[dict[st
 
 
 def ribbon(top: float, bottom: float, end_top: float, end_bottom: float) -> str:
-    """Return the outline of a flow from the left to the right."""
+    """Return the SVG path of a flow's outline."""
     start, stop, middle = LEFT + WIDTH, RIGHT, (LEFT + WIDTH + RIGHT) / 2
     return (
         f"M{start:g} {top:.2f}C{middle:g} {top:.2f} {middle:g} {end_top:.2f} {stop:g} {end_top:.2f}"

@@ -1,4 +1,4 @@
-"""A fitted estimator as a few lines of HTML, for notebooks. It needs no template engine."""
+"""A fitted estimator as a few lines of HTML, for notebooks, made without a template engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coterie.report._page import count, percent, seconds
 from coterie.report._sample import Outcome
 from coterie.report._text import shown
 
-MOST_LISTED = 12  # clusters, views
+MOST_LISTED = 12  # clusters or views
 
 STYLE = """<style>
 .coterie { font: 13px/1.5 system-ui, sans-serif; max-width: 960px; color: inherit; }
@@ -33,11 +33,11 @@ STYLE = """<style>
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is HTML and is not escaped again."""
 
 
 def fill(template: str, **values: Any) -> Html:
-    """Return a template with values put in, each escaped unless it is HTML already.
+    """Return a template filled with values, each escaped unless it is an Html.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def fill(template: str, **values: Any) -> Html:
 
 
 def join(parts: Any) -> Html:
-    """Return pieces of HTML one after the other."""
+    """Return pieces of HTML, concatenated."""
     return Html("".join(parts))
 
 
 def bar(value: float, most: float, colour: str = "#317ebb") -> Html:
-    """Return a bar."""
+    """Return a bar whose length is a value's share of ``most``."""
     width = 100 * value / most if most > 0 else 0
     return fill(
         '<span class="bar"><i style="width:{width}%;background:{colour}"></i></span>',
@@ -64,7 +64,7 @@ def bar(value: float, most: float, colour: str = "#317ebb") -> Html:
 
 
 def html_summary(model: Any) -> str:
-    """Return a fitted estimator as a short piece of HTML: sizes, views with their weights, and time.
+    """Return a short HTML summary of a fitted estimator: sizes, views with their weights, and timings.
 
     Parameters
     ----------
@@ -100,13 +100,13 @@ def html_summary(model: Any) -> str:
 
 
 def changed_settings(model: Any) -> str:
-    """Return the settings that differ from the defaults, in one line."""
+    """Return the parameters that differ from the defaults, on one line."""
     changed = [f"{line['name']}={line['value']}" for line in describe_settings(model) if line["changed"]]
     return shown(", ".join(changed), 300) if changed else "all settings at their defaults"
 
 
 def sizes_table(model: Any) -> Html:
-    """Return the clusters, largest first, as lines of a table; nothing for a model that was saved without rows."""
+    """Return a table of the clusters, largest first; nothing for a model that was saved without rows."""
     if not hasattr(model, "labels_"):
         return Html("")
     labels = Outcome.of(model).labels
@@ -126,7 +126,7 @@ def sizes_table(model: Any) -> Html:
 
 
 def views_table(model: Any) -> Html:
-    """Return the views, their weights and their agreement as lines of a table."""
+    """Return a table of the views with their weights and agreement."""
     views = describe_views(model)
     most = max(view["weight"] for view in views)
     lines = [
@@ -150,7 +150,7 @@ def views_table(model: Any) -> Html:
 
 
 def times_table(model: Any) -> Html:
-    """Return the stages of the fit and their time as lines of a table."""
+    """Return a table of the fit's stages and their time."""
     stages = whole_stages(model)
     most = max((stage["seconds"] for stage in stages), default=0)
     lines = [
@@ -167,6 +167,6 @@ def times_table(model: Any) -> Html:
 
 
 def rest(listed: Any) -> Html:
-    """Return a line that counts what is not listed."""
+    """Return a line with the number of entries that are not listed; nothing if all are."""
     more = len(listed) - MOST_LISTED
     return fill("<tr><td colspan=4>and {more} more</td></tr>", more=more) if more > 0 else Html("")

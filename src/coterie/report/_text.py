@@ -1,4 +1,4 @@
-"""Names that came from outside, made fit to be shown: one line, of limited length, in reading order."""
+"""Names from user data, made safe to show: one line, of limited length, in reading order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 LONGEST = 48
 
-# Marks that turn the direction of text or hide in it. A name with one of them could pass for another name.
+# Characters that change the direction of text or are invisible: with them, a name could look like another.
 DECEPTIVE = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 def shown(name: Any, longest: int = LONGEST) -> str:
-    """Return a name as one line of text; what cannot be seen is spelt out, and what is too long lacks its middle.
+    """Return a name as one line of text, invisible characters escaped and the middle of a long name left out.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def shown(name: Any, longest: int = LONGEST) -> str:
 
 
 def spelt(character: str) -> str:
-    """Return a character, or its escape where it would not be seen as what it is."""
+    """Return a character, or its escape sequence if it is a control character, a surrogate or deceptive."""
     if unicodedata.category(character) in ("Cc", "Cs") or character in DECEPTIVE:
         return character.encode("unicode_escape", "surrogatepass").decode("ascii")
     return character

@@ -1,4 +1,4 @@
-"""How the clusters merge, as plain data and as the lines of a drawn tree."""
+"""The hierarchy of clusters, as plain data and as the lines of a dendrogram."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from coterie.method.hierarchy import Hierarchy, cluster_hierarchy
 from coterie.report._portraits import tidy
 
-FEWEST_CLUSTERS = 3  # that make a tree worth drawing
+FEWEST_CLUSTERS = 3  # with fewer, no tree is drawn
 
 
 def describe_tree(model: Any, sizes: np.ndarray, levels: Sequence[int] | None) -> dict[str, Any] | None:
-    """Return the tree of clusters, and the groups of the levels that were asked for."""
+    """Return the tree of clusters, and the groups at the given levels; None with fewer than FEWEST_CLUSTERS."""
     k = len(sizes)
     check_levels(levels, k)
     if k < FEWEST_CLUSTERS:
@@ -29,7 +29,7 @@ def describe_tree(model: Any, sizes: np.ndarray, levels: Sequence[int] | None) -
 
 
 def check_levels(levels: Sequence[int] | None, n_clusters: int) -> None:
-    """Refuse levels of the tree that it does not have."""
+    """Refuse levels that are not numbers of groups from 1 to the number of clusters."""
     for level in levels or ():
         if not isinstance(level, int) or not 1 <= level <= n_clusters:
             raise ValueError(
@@ -38,14 +38,14 @@ def check_levels(levels: Sequence[int] | None, n_clusters: int) -> None:
 
 
 def lines_of(tree: Hierarchy) -> list[dict[str, float]]:
-    """Return every merge as a bracket: from one branch's height to the merge's, and down to the other branch.
+    """Return every merge as a bracket: from the first branch's height to the merge's, and down to the last branch.
 
-    Heights are the merges' ranks, between 0 and 1: centroids of clusters that are well apart are about equally far from
-    each other, and a tree drawn to that scale would have all its brackets at the end. Branches are leaf numbers in the
-    drawn order, from 0 on; a merged part lies in the middle of its two.
+    Heights are the merges' ranks, scaled to between 0 and 1: well separated centroids are all about equally far from
+    each other, so that in a tree drawn to scale all brackets would be at the far end. A leaf's coordinate is its
+    position in the drawn order, from 0 on; a merge's is the midpoint of its two branches.
     """
     k = len(tree.order)
-    spots = np.empty(2 * k - 1)  # of clusters, then of merges
+    spots = np.empty(2 * k - 1)  # coordinates of clusters, then of merges
     spots[tree.order] = np.arange(k)
     heights = np.concatenate([np.zeros(k), np.arange(1, k) / (k - 1)])
     lines = []
