@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.data import DATA
 from benchmarks.tables import Table
-from coterie.method.candidates import Candidate, are_worth_more, choose
+from coterie.method.candidates import Candidate, choose, should_continue
 from coterie.settings import CHECKED_ROUNDS
 
 Line = Mapping[str, Any]
@@ -115,7 +115,7 @@ def after_its_rounds(line: Line, basis: str, figure: str = "agreements") -> Meas
     found: list[Measured] = []
     for rounds in CHECKED_ROUNDS[basis]:
         found.append(measured(line, basis, rounds, figure))
-        if not are_worth_more(basis, [candidate.agreement for candidate in found]):
+        if not should_continue(basis, [candidate.agreement for candidate in found]):
             break
     return max(found, key=lambda candidate: candidate.agreement)
 

@@ -112,20 +112,20 @@ def say_far(costs: WorkerCosts, kind: str, row: float, n_rows: int, workers: int
     total = parts["client"] + parts["scheduler"] + parts[slow]
     spent = {"the client": parts["client"], "the scheduler": parts["scheduler"], WAITS[slow]: parts[slow]}
     kept = KEPT * n_rows / workers
-    words = ", ".join(f"{name} {in_time(seconds)}" for name, seconds in spent.items())
+    words = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in spent.items())
     first = "memory" if kept > MEMORY else max(spent, key=spent.__getitem__)
-    return f"{n_rows:,}", f"{workers} with {kind}", in_time(total), words, f"{kept / 1e9:.1f} GB", first
+    return f"{n_rows:,}", f"{workers} with {kind}", format_seconds(total), words, f"{kept / 1e9:.1f} GB", first
 
 
 WAITS = {"rows": "the rows' work", "storage": "reading"}
 
 
-def in_time(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return seconds in words.
 
     Examples
     --------
-    >>> in_time(42.4), in_time(900), in_time(14_000)
+    >>> format_seconds(42.4), format_seconds(900), format_seconds(14_000)
     ('42 s', '15 min', '3.9 h')
     """
     if seconds < 120:

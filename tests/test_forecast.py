@@ -9,7 +9,7 @@ import pytest
 
 from coterie import GuidedCoTraining, machine
 from coterie.datasets import make_views
-from coterie.forecast import check_memory, gpu_advice, in_time, measure_rates, speed_up
+from coterie.forecast import check_memory, format_seconds, gpu_advice, measure_rates, speed_up
 from coterie.machine import Rates, cache_folder, known_rates, whole_memory
 from coterie.rows.devices import count_gpus
 
@@ -244,5 +244,5 @@ def test_threads_help_less_and_less():
 
 
 def test_times_in_words():
-    assert in_time(0.04) == "0.0 s"
-    assert in_time(119.6) == "120 s"
+    assert format_seconds(0.04) == "0.0 s"
+    assert format_seconds(119.6) == "120 s"

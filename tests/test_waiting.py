@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Running on a single-machine sche
 @pytest.fixture
 def impatient(monkeypatch):
     """Seconds instead of minutes."""
-    for name, seconds in (("SECONDS_BETWEEN_LOOKS", 0.2), ("ANSWER_SECONDS", 5.0), ("IDLE_SECONDS", 1.0)):
+    for name, seconds in (("SECONDS_BETWEEN_CHECKS", 0.2), ("ANSWER_SECONDS", 5.0), ("IDLE_SECONDS", 1.0)):
         monkeypatch.setattr(coterie.waiting, name, seconds)
 
 

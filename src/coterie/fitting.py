@@ -16,7 +16,7 @@ import numpy as np
 from coterie.arrays import array_namespace, to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, settle_landmarks, share_directions
 from coterie.method import candidates
-from coterie.method.agreement import are_more_than_words
+from coterie.method.agreement import has_non_text_view
 from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
 from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
@@ -178,7 +178,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
         weighed = first_candidates(graphs, learned, sample, settings, clusters.k, rng)
     with progress.stage("rounds"):
         if weighed:
-            weighed = contest(graphs, learned, weighed, sample, settings, clusters.k, rng, progress)
+            weighed = guide_candidates(graphs, learned, weighed, sample, settings, clusters.k, rng, progress)
         choice = choose_basis(graphs, weighed, settings, clusters.k)
         training = run_rounds(graphs, learned, choice, progress)
     with progress.stage("centroids"):
@@ -281,14 +281,14 @@ def first_candidates(
     rounds = settings.rounds.for_graphs(graph_views, k)
     if len(rounds) == 1 or k == 1:
         return ()
-    if not are_more_than_words(graphs.graph_map.preparations):  # the other bases split off a few unusual texts
+    if not has_non_text_view(graphs.graph_map.preparations):  # the other bases split off a few unusual texts
         rounds = {"diffusion": rounds["diffusion"]}
     bounds = graphs.graph_map.bounds
     views = candidates.first_rounds(learned, graphs.landmark_block, bounds, rounds)
     return tuple(candidates.judge(views, sample.block, bounds, graph_views, k, rng, settings.n_threads))
 
 
-def contest(
+def guide_candidates(
     graphs: Graphs,
     learned: Rows,
     weighed: tuple[Candidate, ...],
@@ -301,7 +301,7 @@ def contest(
     """Run the rounds of the best candidate, or of all if the choice is ambiguous; each stops where views agree most."""
     graph_views = [graph.view for graph in graphs.graph_map.graphs]
     rounds = settings.rounds.for_graphs(graph_views, k)
-    doubt = candidates.leave_doubt(weighed)
+    doubt = candidates.are_ambiguous(weighed)
     all_of_them = doubt and learned.n_rows <= CONTESTED_ROWS
     if doubt and not all_of_them:
         weighed = weigh_stability(graphs, weighed, sample, settings, k, rng)

@@ -23,7 +23,7 @@ from coterie.progress import Progress
 from coterie.rows.devices import count_gpus
 from coterie.rows.memory import count_runs
 from coterie.rows.torch import upload_if_host
-from coterie.rows.work_folder import in_bytes
+from coterie.rows.work_folder import format_bytes
 from coterie.settings import PILOTED_FROM, ROUNDS, Settings
 from coterie.threads import one_thread_per_block
 from coterie.validation import warn_caller
@@ -84,11 +84,11 @@ class Forecast:
     stages: dict[str, float]
 
     def __str__(self) -> str:
-        took = "time not known" if np.isnan(self.seconds) else f"about {in_time(self.seconds)}"
-        disk = f", {in_bytes(self.disk)} of files" if self.disk else ""
+        took = "time not known" if np.isnan(self.seconds) else f"about {format_seconds(self.seconds)}"
+        disk = f", {format_bytes(self.disk)} of files" if self.disk else ""
         return (
             f"{self.rows:,} rows x {self.columns:,} columns, {self.n_landmarks:,} landmarks, {self.n_graphs} graphs: "
-            f"{took}, {in_bytes(self.memory)} of memory beyond the input{disk}"
+            f"{took}, {format_bytes(self.memory)} of memory beyond the input{disk}"
         )
 
 
@@ -223,12 +223,14 @@ def look_ahead(views: Views, settings: Settings, parameters: Mapping[str, Any], 
 
 def check_memory(n_rows: int, kept: int, needed: int, whole: int | None, free: int | None) -> None:
     """Refuse a fit that needs more than the whole memory, and warn of one that needs more than is free now."""
-    words = f"A fit of {n_rows:,} rows keeps {in_bytes(kept)} of them and takes {in_bytes(needed)} beyond its input"
+    words = (
+        f"A fit of {n_rows:,} rows keeps {format_bytes(kept)} of them and takes {format_bytes(needed)} beyond its input"
+    )
     remedy = 'Pass memory_limit="{}GB", so that they are kept in files, or fewer n_neighbors.'
     if whole is not None and needed > whole:
-        raise MemoryError(f"{words}; this machine has {in_bytes(whole)}. {remedy.format(half_in_gb(whole))}")
+        raise MemoryError(f"{words}; this machine has {format_bytes(whole)}. {remedy.format(half_in_gb(whole))}")
     if free is not None and needed > free:
-        warn_caller(f"{words}; {in_bytes(free)} are free at the moment. {remedy.format(half_in_gb(free))}")
+        warn_caller(f"{words}; {format_bytes(free)} are free at the moment. {remedy.format(half_in_gb(free))}")
 
 
 def half_in_gb(size: int) -> int:
@@ -245,7 +247,7 @@ def gpu_advice(seconds: float, n_threads: int, count: Callable[[], int]) -> str 
     if not seconds > LONG_FIT or not count():
         return None
     return (
-        f'about {in_time(seconds)} on {n_threads} cores, while a GPU is idle: device="cuda" uses it '
+        f'about {format_seconds(seconds)} on {n_threads} cores, while a GPU is idle: device="cuda" uses it '
         '(pip install "coterie[gpu]")'
     )
 
@@ -348,12 +350,12 @@ def reading_seconds(views: Views) -> float:
     return (time.perf_counter() - started) * views.n_rows / max(some.stop, 1) if in_files else 0.0
 
 
-def in_time(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return seconds as text.
 
     Examples
     --------
-    >>> in_time(3.21), in_time(75), in_time(400), in_time(9000)
+    >>> format_seconds(3.21), format_seconds(75), format_seconds(400), format_seconds(9000)
     ('3.2 s', '75 s', '7 min', '2.5 h')
     """
     if seconds < 120:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coterie.arrays import to_host
-from coterie.method.agreement import are_more_than_words
+from coterie.method.agreement import has_non_text_view
 from coterie.method.distances import LandmarkRows
 from coterie.method.graphs import (
     LOCAL,
@@ -104,7 +104,7 @@ def share_directions(
 
     In views of words, the rare words that only a few texts have in common are directions that all views share.
     """
-    if not are_more_than_words(sample.preparations):
+    if not has_non_text_view(sample.preparations):
         return None
     with progress.stage("preparation"):
         blocks = sample.views.read(slice(None))

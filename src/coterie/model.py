@@ -185,13 +185,13 @@ class Fitted:
         centroids = self.cluster_centers  # self, which may be large, must not be sent to where the rows are
 
         def label(row_map: RowMap, block: RawRows) -> Any:
-            return unless_lacking(assign(row_map(block.views, block.first_row), centroids).labels, block)
+            return mask_absent(assign(row_map(block.views, block.first_row), centroids).labels, block)
 
         return self._collect(views, plan, label)  # (n,)
 
     def confidence_of(self, views: Views, plan: BlockPlan) -> Any:
         """Return how much nearer each row is to its own cluster than to the next; less for rows far from all others."""
-        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
+        judge = partial(predict_block, centroids=self.cluster_centers, scale=self.novelty_scale)
         return self._collect(views, plan, lambda row_map, block: judge(row_map, block).confidence)  # (n,)
 
     def novelty_of(self, views: Views, plan: BlockPlan) -> Any:
@@ -219,7 +219,7 @@ class Fitted:
 
         def share(row_map: RowMap, block: RawRows) -> Any:
             rows = row_map(block.views, block.first_row)
-            lacking = unless_lacking(assign(rows, centroids).labels, block) < 0  # (b,)
+            lacking = mask_absent(assign(rows, centroids).labels, block) < 0  # (b,)
             return like(shares_of_clusters(to_host(rows), centroids, to_host(lacking)), rows)
 
         return self._collect(views, plan, share)  # (n, k)
@@ -245,7 +245,7 @@ class Fitted:
 
     def stream(self, views: Views, plan: BlockPlan) -> Iterator[Prediction]:
         """Yield labels, confidence, embedding and novelty block by block, in the order of the rows."""
-        judge = partial(judge_rows, centroids=self.cluster_centers, scale=self.novelty_scale)
+        judge = partial(predict_block, centroids=self.cluster_centers, scale=self.novelty_scale)
         with self._rows(views, plan) as (rows, row_map):
             yield from rows.stream(partial(judge, row_map), load=RowRange.read)
 
@@ -272,7 +272,7 @@ class Fitted:
             yield raw_rows(views, plan), row_map
 
 
-def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: NoveltyScale | None) -> Prediction:
+def predict_block(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: NoveltyScale | None) -> Prediction:
     """Return the labels, confidence, embedding and novelty of some rows."""
     graph_map = row_map.graph_map
     found = graph_map.search(block.views, block.first_row)
@@ -283,11 +283,11 @@ def judge_rows(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale: No
     familiarity = familiarity_of(found, graph_map, scale)  # (b,)
     embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
     part = assign(embedding, centroids)
-    labels = unless_lacking(part.labels, block)
+    labels = mask_absent(part.labels, block)
     return Prediction(block.first_row, labels, part.confidence * familiarity, embedding, novelty)
 
 
-def unless_lacking(labels: Any, block: RawRows) -> Any:
+def mask_absent(labels: Any, block: RawRows) -> Any:
     """Return labels with -1 for rows that lack every view, which cannot be assigned."""
     present = [to_host(view.present) for view in block.views if view.present is not None]
     if len(present) < len(block.views):

@@ -33,7 +33,7 @@ MANY_THREADS = 4
 SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
 
 
-class OwnThread(threading.local):
+class ThreadState(threading.local):
     """The state of one thread.
 
     Fits that one thread has started may overlap: a generator of predictions pauses while others run.
@@ -44,7 +44,7 @@ class OwnThread(threading.local):
     beside = 1  # threads that process items of the same pass, this one included
 
 
-_own = OwnThread()
+_own = ThreadState()
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def join_pool() -> None:
         _controller.select(**SET_BY_THREAD).limit(limits=1)
 
 
-def are_many_beside() -> bool:
+def has_many_threads() -> bool:
     """Return whether MANY_THREADS or more run side by side with this one, so that calls should be few and large.
 
     Threads wait for the GIL between calls, and with many threads that takes longer than reading from a slower cache.

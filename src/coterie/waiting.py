@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-SECONDS_BETWEEN_LOOKS = 5.0
+SECONDS_BETWEEN_CHECKS = 5.0
 ANSWER_SECONDS = 60.0  # within which a scheduler answers, and a worker begins to send a result
 IDLE_SECONDS = 300.0  # without a busy worker before a wait ends; a lost worker is replaced sooner
 
@@ -111,7 +111,7 @@ def wait_for(client: Any, futures: Sequence[Any], *, first: bool = False) -> lis
     watch, when = Watch(client), "FIRST_COMPLETED" if first else "ALL_COMPLETED"
     while True:
         try:
-            return list(wait(futures, timeout=SECONDS_BETWEEN_LOOKS, return_when=when).done)
+            return list(wait(futures, timeout=SECONDS_BETWEEN_CHECKS, return_when=when).done)
         except TimeoutError:
             watch.look(futures)
 

@@ -164,15 +164,15 @@ def test_eigenvectors_of_an_eigenvalue_that_is_there_several_times(dtype, unit, 
 
 
 def test_eigenpairs_of_a_tridiagonal_matrix(rng):
-    diagonal, beside = rng.standard_normal(80), rng.standard_normal(79)
-    beside[30] = 0  # two blocks
-    expected = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))[-9:]
-    values = kernels.tridiagonal_values(diagonal, beside, 9)
+    diagonal, off_diagonal = rng.standard_normal(80), rng.standard_normal(79)
+    off_diagonal[30] = 0  # two blocks
+    expected = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))[-9:]
+    values = kernels.tridiagonal_values(diagonal, off_diagonal, 9)
     np.testing.assert_allclose(values, expected, atol=1e-13)
-    vectors = kernels.tridiagonal_vectors(diagonal, beside, values)
+    vectors = kernels.tridiagonal_vectors(diagonal, off_diagonal, values)
     images = diagonal[:, None] * vectors
-    images[1:] += beside[:, None] * vectors[:-1]
-    images[:-1] += beside[:, None] * vectors[1:]
+    images[1:] += off_diagonal[:, None] * vectors[:-1]
+    images[:-1] += off_diagonal[:, None] * vectors[1:]
     np.testing.assert_allclose(images, vectors * values, atol=1e-12)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
 
@@ -195,13 +195,13 @@ def test_eigenvectors_of_a_matrix_that_is_not_finite_are_refused():
 def test_a_krylov_basis_is_orthonormal_and_ends_where_it_is_invariant(rng):
     turn = np.linalg.qr(rng.standard_normal((50, 50)))[0]
     matrix = (turn * np.r_[np.linspace(0.5, 1, 6), np.zeros(44)]) @ turn.T
-    basis, (diagonal, beside) = np.zeros((31, 50)), np.zeros((2, 30))
+    basis, (diagonal, off_diagonal) = np.zeros((31, 50)), np.zeros((2, 30))
     basis[0] = rng.standard_normal(50)
     basis[0] /= np.linalg.norm(basis[0])
-    rows = kernels.extend_krylov(kernels.symmetric(matrix), basis, diagonal, beside, 0, 30)
+    rows = kernels.extend_krylov(kernels.symmetric(matrix), basis, diagonal, off_diagonal, 0, 30)
     assert rows == 7  # six values and zero
     np.testing.assert_allclose(basis[:rows] @ basis[:rows].T, np.eye(rows), atol=1e-12)
-    inner = np.diag(diagonal[:rows]) + np.diag(beside[: rows - 1], 1) + np.diag(beside[: rows - 1], -1)
+    inner = np.diag(diagonal[:rows]) + np.diag(off_diagonal[: rows - 1], 1) + np.diag(off_diagonal[: rows - 1], -1)
     np.testing.assert_allclose(np.linalg.eigvalsh(inner)[1:], np.linspace(0.5, 1, 6), atol=1e-9)
 
 
@@ -227,8 +227,8 @@ def test_a_normalised_matrix_of_mostly_zeros_is_the_same_without_them(rng, share
     degrees = kernels.degrees(triangle)
     roots, constant = degrees**-0.5, np.sqrt(degrees / degrees.sum()) if deflated else None
     expected = kernels.whole(kernels.normalised_gram(triangle, roots, constant, "float64"))
-    found = kernels.occupied_gram(triangle, roots, constant, "float64")
-    assert isinstance(found, kernels.Lower) == (share < 0.05)
+    found = kernels.packed_gram(triangle, roots, constant, "float64")
+    assert isinstance(found, kernels.LowerTriangle) == (share < 0.05)
     np.testing.assert_allclose(kernels.whole(found), expected, atol=1e-15)
     lower, vector, image = kernels.as_lower(found), rng.standard_normal(60), np.empty(60)
     kernels.compiled_loops().multiply(lower, vector, image)
@@ -244,13 +244,13 @@ def test_a_normalised_matrix_of_mostly_zeros_is_the_same_without_them(rng, share
 def test_steps_of_lanczos_method_end_where_the_pairs_that_are_sought_have_converged(rng):
     turn = np.linalg.qr(rng.standard_normal((300, 300)))[0]
     triangle = kernels.symmetric((turn * np.linspace(0, 1, 300) ** 4) @ turn.T)
-    basis, (diagonal, beside) = np.zeros((201, 300)), np.zeros((2, 200))
+    basis, (diagonal, off_diagonal) = np.zeros((201, 300)), np.zeros((2, 200))
     basis[0] = rng.standard_normal(300)
     basis[0] /= np.linalg.norm(basis[0])
-    steps = kernels.search_krylov(triangle, basis, diagonal, beside, 0, 9, 6, 1e-6)
+    steps = kernels.search_krylov(triangle, basis, diagonal, off_diagonal, 0, 9, 6, 1e-6)
     assert 9 < steps < 200
-    values = kernels.tridiagonal_values(diagonal[:steps], beside[: steps - 1], 6)
-    vectors = basis[:steps].T @ kernels.tridiagonal_vectors(diagonal[:steps], beside[: steps - 1], values)
+    values = kernels.tridiagonal_values(diagonal[:steps], off_diagonal[: steps - 1], 6)
+    vectors = basis[:steps].T @ kernels.tridiagonal_vectors(diagonal[:steps], off_diagonal[: steps - 1], values)
     left = np.linalg.norm(kernels.whole(triangle) @ vectors - vectors * values, axis=0)  # (6,)
     assert left[0] <= 1e-6  # of the least, which is the last to converge
     assert left.max() == left[0]

@@ -9,7 +9,7 @@ from coterie.kernels import cpu
 from coterie.method.agreement import group_by_view, partition_agreement, predicted_labels
 from coterie.method.assignment import best_centroids, best_of
 from coterie.method.graphs import Block
-from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.seeding import draw_starts, kmeans_plus_plus
 
 torch = pytest.importorskip("torch")
 from coterie.kernels import _torch_kmeans, _torch_votes  # noqa: E402
@@ -203,8 +203,8 @@ def test_groups_are_those_of_the_cpu(rng, device):
 def test_starts_are_those_of_the_cpu(rng, device):
     rows = rng.standard_normal((400, 6)).astype(np.float32)
     draws = draw_starts(4, 7, rng)
-    found = far_apart(on_device(rows, device), draws).cpu().numpy()  # (4, 7)
-    np.testing.assert_array_equal(found, far_apart(rows, draws))
+    found = kmeans_plus_plus(on_device(rows, device), draws).cpu().numpy()  # (4, 7)
+    np.testing.assert_array_equal(found, kmeans_plus_plus(rows, draws))
 
 
 def test_kmeans_ends_where_the_cpu_does(rng, device):
@@ -234,11 +234,11 @@ def test_a_launch_for_all_passes_is_a_launch_for_each(rng, monkeypatch, n, c, k,
     draws = on_device(draw_starts(runs, k, rng), "cuda")
     starts = torch.as_tensor(rng.standard_normal((runs, k, c)), dtype=torch.float32, device="cuda")
     starts[:, -1] = 99  # nobody's nearest
-    found = [(kernels.far_apart(rows, draws), *kernels.kmeans_runs(rows, starts, most)) for most in (1, 3)]
-    _, ends, inertias = kernels.far_apart(rows, draws), *kernels.kmeans_runs(rows, starts, 100)
+    found = [(kernels.kmeans_plus_plus(rows, draws), *kernels.kmeans_runs(rows, starts, most)) for most in (1, 3)]
+    _, ends, inertias = kernels.kmeans_plus_plus(rows, draws), *kernels.kmeans_runs(rows, starts, 100)
     monkeypatch.setattr(_torch_kmeans, "MOST_FUSED", 0)
     for most, (numbers, centroids, sums) in zip((1, 3), found, strict=True):
-        assert (numbers == kernels.far_apart(rows, draws)).float().mean() > 0.99  # a draw may fall on a border
+        assert (numbers == kernels.kmeans_plus_plus(rows, draws)).float().mean() > 0.99  # a draw may fall on a border
         expected = kernels.kmeans_runs(rows, starts, most)
         torch.testing.assert_close(centroids, expected[0], atol=1e-3, rtol=1e-3)
         torch.testing.assert_close(sums.float(), expected[1], rtol=1e-4, atol=0)
@@ -259,7 +259,7 @@ def test_tables_are_cut_at_once_as_one_by_one(rng, device):
         on_device(table.astype(np.float32)[:, :width], device) for table, width in zip(tables, (3, 5), strict=True)
     ]
     some, draws = np.stack([np.arange(0, 300, 2)] * 2), np.stack([draw_starts(3, 6, rng) for _ in tables])
-    found = kernels.cut_tables(tables, some, draws, 100).cpu().numpy()  # (2, 300)
+    found = kernels.cluster_tables(tables, some, draws, 100).cpu().numpy()  # (2, 300)
     for labels, table, own in zip(found, tables, draws, strict=True):
         centroids = best_centroids(table.cpu().numpy()[::2], own)
         rows = table.cpu().numpy()

@@ -7,7 +7,7 @@ import pytest
 
 from coterie import GuidedCoTraining
 from coterie.method.agreement import neighbour_agreement, predicted_labels, share_of_disagreement
-from coterie.method.candidates import CLEARLY_LESS, Candidate, choose, known_agreements, leave_doubt
+from coterie.method.candidates import CLEARLY_LESS, Candidate, are_ambiguous, choose, known_agreements
 from coterie.method.graphs import CONCATENATION, Block
 from coterie.method.spectra import COMMUTE_FLOOR, Spectrum, weighted_basis, with_constant
 from coterie.metrics import ari
@@ -104,7 +104,7 @@ def test_disagreement_is_compared_a_cluster():
     first, other = candidate("diffusion", 0.8), candidate("islands", 0.84, merged)
     shares = np.array([0.49, 0.01, 0.25, 0.25])
     in_effect = np.exp(-np.sum(shares * np.log(shares)))
-    assert other.share_left(first) == pytest.approx(0.8 * 4 / in_effect)
+    assert other.disagreement_ratio(first) == pytest.approx(0.8 * 4 / in_effect)
     assert choose([first, other]) is first
     assert choose([first, candidate("islands", 0.84)]).name == "islands"
 
@@ -140,10 +140,10 @@ def test_clusters_that_do_not_replicate_are_not_taken_where_others_do():
 
 def test_doubt_is_a_difference_of_clusters():
     other = np.roll(EVEN, 12)
-    assert not leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.6), candidate("islands", 0.4)])
-    assert leave_doubt([candidate("diffusion", 0.8), candidate("commute", 0.8), candidate("islands", 0.8, other)])
-    assert leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.9)])  # the others are guided first
-    assert not leave_doubt([candidate("diffusion", 0.8), candidate("islands", 0.999)])  # clusters hardly touch
+    assert not are_ambiguous([candidate("diffusion", 0.8), candidate("commute", 0.6), candidate("islands", 0.4)])
+    assert are_ambiguous([candidate("diffusion", 0.8), candidate("commute", 0.8), candidate("islands", 0.8, other)])
+    assert are_ambiguous([candidate("diffusion", 0.8), candidate("islands", 0.9)])  # the others are guided first
+    assert not are_ambiguous([candidate("diffusion", 0.8), candidate("islands", 0.999)])  # clusters hardly touch
 
 
 def test_the_same_clusters_need_not_be_judged_again():

@@ -203,11 +203,11 @@ def test_rounds_end_where_clusters_have_settled(rng, name, moved, settled):
     labels = np.arange(1000) % 5
     first = candidates.Candidate(name, 1, 0.8, labels, None)
     stopping = candidates.EarlyStopping(first, (1, 2, 5), None, None, (), 5, rng)
-    assert not stopping.have_settled()
+    assert not stopping.has_converged()
     others = labels.copy()
     others[:moved] = (others[:moved] + 1) % 5
     stopping.checked.append(replace(first, rounds=2, labels=others))
-    assert stopping.have_settled() == settled
+    assert stopping.has_converged() == settled
 
 
 def test_graphs_of_tensors_in_host_memory_are_solved_as_numpys_are(rng):

@@ -8,10 +8,10 @@ import pytest
 from coterie import GuidedCoTraining
 from coterie.method.sharing import (
     RIDGE,
+    discriminant_directions,
     shared_directions,
     shared_preparations,
     standardised,
-    telling_directions,
     whitener,
 )
 from coterie.metrics import ari
@@ -92,7 +92,7 @@ def test_the_span_of_centroids_holds_more_of_what_tells_clusters_apart(rng):
         table, _ = standardised(centres[labels] + rng.standard_normal((n, d)))
         white.append(table @ whitener(table).astype(np.float32))
     rough = shared_directions(white, 2 * k, rng)
-    for table, before, after in zip(white, rough, telling_directions(white, rough, k, rng), strict=True):
+    for table, before, after in zip(white, rough, discriminant_directions(white, rough, k, rng), strict=True):
         means = np.stack([table[labels == c].mean(axis=0) for c in range(k)])
         means -= means.mean(axis=0)
         assert after.shape == (table.shape[1], k - 1)

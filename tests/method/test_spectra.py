@@ -27,11 +27,11 @@ def test_graph_spectrum_is_the_svd(rng, drop_first):
     assert not found.basis[3].any()
 
 
-def graph_in_pieces(rng, n_pieces, size=480):
+def graph_in_pieces(rng, n_components, size=480):
     """D^(-1/2) Z^T Z D^(-1/2): its largest eigenvalue, 1, comes once for every piece."""
-    homes = np.arange(size) % n_pieces
+    homes = np.arange(size) % n_components
     gram = np.zeros((size, size))
-    for group in range(n_pieces):
+    for group in range(n_components):
         mine = np.flatnonzero(homes == group)
         Z = rng.random((3 * len(mine), len(mine))) * (rng.random((3 * len(mine), len(mine))) < 0.1)
         Z[: len(mine)] += np.eye(len(mine))
@@ -48,10 +48,10 @@ def is_spectrum_of(matrix, found, atol):
     np.testing.assert_allclose(matrix @ found.vectors, found.vectors * found.values, atol=100 * atol)
 
 
-@pytest.mark.parametrize("n_pieces", [1, 3, 40])
-def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_pieces):
+@pytest.mark.parametrize("n_components", [1, 3, 40])
+def test_iterated_eigenpairs_are_the_exact_ones(rng, monkeypatch, n_components):
     """Also for graphs in many pieces, whose largest eigenvalue comes many times."""
-    matrix = graph_in_pieces(rng, n_pieces)
+    matrix = graph_in_pieces(rng, n_components)
     monkeypatch.setattr(cpu, "FILTERS_PER_REDUCTION", np.inf)  # some of these take longer than a full reduction would
     is_spectrum_of(matrix, spectra.filtered_subspace(matrix, 20), 1e-8)
     found = spectra.top_eigenpairs(matrix, 20)

@@ -22,7 +22,7 @@ def coordinates():
 
 @pytest.fixture(scope="module")
 def found(coordinates):
-    problem = ltmsc.pose([rows.T for rows in coordinates])
+    problem = ltmsc.build_problem([rows.T for rows in coordinates])
     return problem, ltmsc.represent(problem, WEIGHT, max_iter=500, tol=1e-6)
 
 
@@ -104,7 +104,7 @@ def test_sylvesters_equation_is_solved(coordinates, rng):
     gram = rows @ rows.T  # X^T X with a row of the data in each column of X
     half = rng.standard_normal((80, 80))
     right = half @ half.T + np.eye(80)
-    problem = dimsc.pose([rows], 5, rng)
+    problem = dimsc.build_problem([rows], 5, rng)
     found = problem.bases[0] @ dimsc.solve_view(problem.bases[0], problem.strengths[0], right)
     assert np.allclose(found, solve_sylvester(gram, right, gram), atol=1e-8)
 
@@ -122,13 +122,13 @@ def test_sylvesters_equation_is_the_kronecker_system(rng):
 
 @pytest.mark.parametrize("diversity", [0.0, 0.1, 10.0])
 def test_dimscs_objective_never_rises(diversity, coordinates, rng):
-    problem = dimsc.pose(coordinates, 5, rng)
+    problem = dimsc.build_problem(coordinates, 5, rng)
     found = dimsc.diversify(problem, 0.1, diversity, max_iter=6, tol=0)
     assert (np.diff(found.objective) <= 1e-9).all()
 
 
 def test_dimscs_cost_is_that_of_its_definition(coordinates, rng):
-    problem = dimsc.pose(coordinates, 5, rng)
+    problem = dimsc.build_problem(coordinates, 5, rng)
     state = dimsc.diversify(problem, 0.1, 0.5, max_iter=2, tol=0).state
     full = [u @ y for u, y in zip(problem.bases, state, strict=True)]
     expected, centre = 0.0, np.eye(80) - 1 / 80
@@ -140,7 +140,7 @@ def test_dimscs_cost_is_that_of_its_definition(coordinates, rng):
 
 
 def test_diversity_makes_views_differ(coordinates, rng):
-    problem = dimsc.pose(coordinates, 5, rng)
+    problem = dimsc.build_problem(coordinates, 5, rng)
 
     def dependence(diversity):
         one, other = dimsc.diversify(problem, 0.1, diversity, max_iter=6, tol=0).state

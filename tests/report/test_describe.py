@@ -84,6 +84,13 @@ def test_disputed_rows_are_those_that_views_disagree_on(model, digits, found):
     assert agree[said["rows"][0]["row"]] == agree.min()
 
 
+def test_rows_added_for_small_clusters_are_not_in_shares_of_all_rows(model, digits):
+    """A sample of 60 rows has about six of every cluster, and about six are added."""
+    found = describe(model, digits.views, sample=60)
+    assert len(found["embedding"]["rows"]) > 100
+    assert found["disagreement"]["rows_looked_at"] == 60
+
+
 def test_columns_that_set_a_cluster_apart(rng):
     target = np.repeat([0, 1, 2], 100)
     table = rng.standard_normal((300, 6))

@@ -65,11 +65,13 @@ def test_maps_of_few_or_equal_rows(n):
 
 def test_small_clusters_are_looked_at(seed):
     labels = np.r_[np.zeros(50_000, int), np.ones(40, int), np.full(5, 2)]
-    rows = draw_rows(labels, 3, 500, seed)
+    rows, uniform = draw_rows(labels, 3, 500, seed)
     counts = np.bincount(labels[rows])
     assert counts[1] >= 12
     assert counts[2] == 5
     assert len(rows) <= 500 + 24
+    assert uniform.sum() == 500
+    assert (labels[rows[~uniform]] > 0).all()
 
 
 # sRGB without its gamma -> what eyes see that lack one kind of cones (Machado, Oliveira and Fernandes 2009).

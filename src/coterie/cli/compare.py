@@ -242,7 +242,7 @@ def all_methods(views: list[str]) -> list[Method]:
     found = []
     for method in METHODS.values():
         whole = replace(method, name=NAMES.get(method.name, method.name))
-        found.append(replace(whole, unasked=False) if method.one_view else whole)
+        found.append(replace(whole, by_default=False) if method.one_view else whole)
         if method.one_view and len(views) > 1:
             found += [method.on(view, f"{method.name}, {view} alone") for view in views]
     return found
@@ -253,13 +253,13 @@ def choose_methods(views: list[str], n_rows: int, asked: list[str]) -> list[Meth
     methods = all_methods(views)
     if asked and asked != [ALL]:
         return [find_method(name, methods) for name in asked]
-    tried = [method for method in methods if (method.unasked if not asked else "view" not in method.params)]
-    slow = [method.name for method in tried if not method.bears(n_rows)]
+    tried = [method for method in methods if (method.by_default if not asked else "view" not in method.params)]
+    slow = [method.name for method in tried if not method.is_feasible_for(n_rows)]
     if slow:
         complain(
             "warning", f"Left out, because they would take long on {n_rows:,} rows: {', '.join(slow)}. See --rows."
         )
-    return [method for method in tried if method.bears(n_rows)]
+    return [method for method in tried if method.is_feasible_for(n_rows)]
 
 
 def find_method(asked: str, methods: list[Method]) -> Method:

@@ -14,9 +14,9 @@ module provides two or three functions, and imports the format's library inside 
 ``list_tables(path)``, where a file may hold several
     the keys that open as views of their own, without known labels; ``()`` where a file is one table.
 
-They may raise any exception: the caller converts it to a `FormatError` that names the file (`errors.blaming`). A store
-keeps open files in a `stores.Lazy`, so that tables can be pickled, forked and read by several threads. Stores that
-several formats share are in ``stores`` (arrays, CSR, raw rows) and ``segments`` (formats that can only be read
+They may raise any exception: the caller converts it to a `FormatError` that names the file (`errors.errors_naming`). A
+store keeps open files in a `stores.Lazy`, so that tables can be pickled, forked and read by several threads. Stores
+that several formats share are in ``stores`` (arrays, CSR, raw rows) and ``segments`` (formats that can only be read
 forward). A library that a damaged file can crash runs in a child process (``isolated``). Data sets are built on
 formats, and formats do not import them.
 """

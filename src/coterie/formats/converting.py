@@ -129,7 +129,7 @@ def write_npz(path: Path, views: Mapping[str, Any], target: Any, dense: bool) ->
         sparse.save_npz(file, matrix)
 
 
-class KeptErrors:
+class DeferredErrors:
     """A file object for HDF5, which crashes if a write fails: no write raises, and `check` raises the first error."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -171,7 +171,7 @@ def write_tree(
     h5py = package("h5py", "Writing HDF5")
     # HDF5 also reads what it writes, which the unfinished file is not open for.
     with written_whole(path) as unfinished, open(unfinished.name, "r+b") as file:
-        out = KeptErrors(file)
+        out = DeferredErrors(file)
 
         def told(rows: int) -> None:
             out.check()

@@ -41,12 +41,12 @@ def printable(text: str) -> str:
 
 
 @contextmanager
-def blaming(where: object, remedy: str = "Is it complete? Write it again.") -> Iterator[None]:
+def errors_naming(where: object, remedy: str = "Is it complete? Write it again.") -> Iterator[None]:
     """Convert exceptions that a library raises while it reads a file to an error that names the file.
 
     Examples
     --------
-    >>> with blaming("a.npy"):
+    >>> with errors_naming("a.npy"):
     ...     raise EOFError("unexpected end")
     Traceback (most recent call last):
     ...

@@ -158,7 +158,7 @@ def match_ids(named: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, list
     in_tables = np.bincount(rank[numbers])  # (n,) how often an id appears
     positions: list[np.ndarray | None] = []
     lone = [(where, ids[in_tables[mine] == 1]) for (where, _), mine, ids in zip(named, ranks, lists, strict=False)]
-    hint = "" if alike else next(alike_but_for_writing(lone), "")
+    hint = "" if alike else next(notation_mismatches(lone), "")
     for (where, _), mine, ids in zip(named, ranks, lists, strict=False):
         refuse_empty(where, ids)
         rows = np.full(len(order), -1)
@@ -185,7 +185,7 @@ def refuse_empty(where: str, ids: np.ndarray) -> None:
         raise FormatError(f"{where} has no id in row {int((ids == '').argmax())}. Every row needs one.")
 
 
-def alike_but_for_writing(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[str]:
+def notation_mismatches(lone: Sequence[tuple[str, np.ndarray]]) -> Iterator[str]:
     """Yield a sentence for every two tables with ids that differ in notation alone.
 
     ``lone`` are the tables' names and those of their ids that no other table has.

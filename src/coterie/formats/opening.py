@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.formats.checks import address, listed
 from coterie.formats.columns import ColumnChoice, choose_columns
-from coterie.formats.errors import FormatError, NoColumnError, blaming
+from coterie.formats.errors import FormatError, NoColumnError, errors_naming
 from coterie.formats.labels import Target, as_known_labels, as_labels
 from coterie.formats.matching import joined_numbers, numbered_rows
 from coterie.formats.registry import Paths, Request, checked_family, family_of, files_of, stem
@@ -236,7 +236,7 @@ def column_of_files(
     parts = []
     for file in files_of(spec.path):
         family = checked_family(file)
-        with blaming(address(file, request.key)):
+        with errors_naming(address(file, request.key)):
             found = family.reader().read_labels(file, request)
         parts.append(replace(found, labels=convert(np.asarray(found.labels), address(file, request.key))))
     return one_target(parts, str(path))
@@ -265,7 +265,7 @@ def open_spec(spec: Spec, request: Request) -> list[FileTable]:
     options: dict[str, Any] = {"header": request.header, "numeric_only": request.numeric_only}
     if family.holds == "columns":
         options["id_column"] = request.id_column
-    with blaming(first):
+    with errors_naming(first):
         keys = () if spec.key else family.list_tables(first)
     if len(keys) < 2:
         key = spec.key or (keys[0] if keys else None)
@@ -290,7 +290,7 @@ def open_store(path: Path, request: Request) -> Store:
     if family.holds != "tables" and request.key is not None:
         remedy = f"Choose columns: {path}[{request.key}]." if family.holds == "columns" else "Leave the key out."
         raise FormatError(f"{path} is a single table and has no key {request.key!r}. {remedy}")
-    with blaming(address(path, request.key)):
+    with errors_naming(address(path, request.key)):
         if request.key is None:
             keys = family.list_tables(path)
             if len(keys) > 1:

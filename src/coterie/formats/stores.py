@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.formats.checks import check_dtype
-from coterie.formats.errors import FormatError, blaming
+from coterie.formats.errors import FormatError, errors_naming
 
 # A NumPy array or a SciPy CSR array; SciPy has no static types for this.
 RowBlock: TypeAlias = Any
@@ -213,7 +213,7 @@ class StackStore(Store):
         parts = []
         for store, offset in zip(self.stores[first : last + 1], self.starts[first : last + 1], strict=True):
             begin, end = max(start - offset, 0), min(stop - offset, store.shape[0])
-            with blaming(f"{store.where}, rows {begin} to {end - 1},"):
+            with errors_naming(f"{store.where}, rows {begin} to {end - 1},"):
                 parts.append(store.read(begin, end))
         return stack_blocks(parts).astype(self.dtype, copy=False)
 
@@ -223,7 +223,7 @@ class StackStore(Store):
         parts = []
         for i in np.flatnonzero(np.diff(edges)):
             mine = rows[edges[i] : edges[i + 1]] - self.starts[i]
-            with blaming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
+            with errors_naming(f"{self.stores[i].where}, rows {mine[0]} to {mine[-1]},"):
                 parts.append(self.stores[i].take(mine))
         return stack_blocks(parts).astype(self.dtype, copy=False)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.formats.checks import check_dtype
-from coterie.formats.errors import FormatError, blaming
+from coterie.formats.errors import FormatError, errors_naming
 from coterie.formats.stores import MapStore, RowBlock, Store
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class FileTable:
         """The rows' names, where the file has any."""
         if self.store.ids is None:
             return None
-        with blaming(f"{self.where}: the row ids"):
+        with errors_naming(f"{self.where}: the row ids"):
             ids = self.store.ids()
         if len(ids) != len(self):
             raise FormatError(f"{self.where} has {len(self)} rows but {len(ids)} row ids. Write it again.")
@@ -119,7 +119,7 @@ class FileTable:
         """Return the chosen columns of some rows; an error says which rows they are."""
         count = last + 1 - first if count is None else count
         where = f"{self.where}, rows {first} to {last},"
-        with blaming(where):
+        with errors_naming(where):
             block = read(*rows)
         if block.shape[0] != count:
             raise FormatError(f"{where} gave {block.shape[0]} rows instead of {count}. Has the file been changed?")

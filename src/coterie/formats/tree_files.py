@@ -171,7 +171,7 @@ def group_store(path: Path, key: str, where: str, node: Any, **names: Any) -> St
     _, indices, indptr = arrays
     check_ratio(SPARSE_ROW_BYTES * shape[0], 8 * (indptr.shape[0] + indices.shape[0]), where)
     is_csr = kind == "csr"
-    parts: Lazy[Any] = Lazy(open_csr_parts if is_csr else turned_parts, path, key, shape)
+    parts: Lazy[Any] = Lazy(open_csr_parts if is_csr else csc_as_csr_parts, path, key, shape)
     return sparse_store(where, shape, arrays, parts, is_csr, **names)
 
 
@@ -182,7 +182,7 @@ def open_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[Any, A
     return data, indices, indptr[:]
 
 
-def turned_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def csc_as_csr_parts(path: Path, key: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the CSR arrays of a sparse matrix that is stored as CSC."""
     node = node_at(path, key)
     return csr_parts_of(sparse.csc_array(tuple(child(node, name)[:] for name in SPARSE_PARTS), shape=shape))

@@ -28,15 +28,15 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            say_once("cannot be kept in any folder")
+            warn_once("cannot be kept in any folder")
             return njit(nogil=True, **options)(function)
-        forgive_cache(found)
+        tolerate_cache_errors(found)
         return found
 
     return decorate
 
 
-def forgive_cache(function: Any) -> None:
+def tolerate_cache_errors(function: Any) -> None:
     """Let a compiled function work without its cache if a full or failing disk prevents writing or reading it.
 
     numba checks the folder when a function is defined, but opens the files only at the first call.
@@ -50,19 +50,19 @@ def forgive_cache(function: Any) -> None:
         except Exception as error:  # unpickling damaged bytes may raise anything
             with suppress(OSError):
                 cache.flush()  # so that it is written again
-            say_once(f"could not be read from {cache.cache_path} ({type(error).__name__})")
+            warn_once(f"could not be read from {cache.cache_path} ({type(error).__name__})")
             return None
 
     def save_or_forget(*arguments: Any) -> None:
         try:
             save(*arguments)
         except OSError as error:
-            say_once(f"cannot be kept in {cache.cache_path} ({error.strerror})")
+            warn_once(f"cannot be kept in {cache.cache_path} ({error.strerror})")
 
     cache.load_overload, cache.save_overload = load_or_compile, save_or_forget
 
 
-def say_once(what: str) -> None:
+def warn_once(what: str) -> None:
     """Warn, once per process, that functions must be compiled again."""
     global _said
     if not _said:

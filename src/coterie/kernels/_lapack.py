@@ -30,10 +30,10 @@ def top_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarr
     """
     n, kind = len(matrix), matrix.dtype.char
     reflectors = np.array(matrix, order="C")  # LAPACK overwrites it; a symmetric matrix is its own transpose
-    diagonal, beside, scales = np.empty((3, n), matrix.dtype)
+    diagonal, off_diagonal, scales = np.empty((3, n), matrix.dtype)
     room = np.empty(BLOCK * n, matrix.dtype)
-    run(kind, "sytrd", b"U", n, reflectors, n, diagonal, beside, scales, room, len(room))
-    values, turned = tridiagonal_eigenpairs(diagonal, beside[: n - 1], count)
+    run(kind, "sytrd", b"U", n, reflectors, n, diagonal, off_diagonal, scales, room, len(room))
+    values, turned = tridiagonal_eigenpairs(diagonal, off_diagonal[: n - 1], count)
     vectors, m = turned.T.astype(matrix.dtype, order="C"), len(values)  # (m, n): LAPACK's columns
     run(kind, "ormtr", b"L", b"U", b"N", n, m, reflectors, n, scales, vectors, n, room, len(room))
     return values, vectors.T  # (m,), (n, m)
@@ -52,32 +52,32 @@ def singular_vectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
         return svd(matrix, full_matrices=False, lapack_driver="gesvd")
 
 
-def tridiagonal_eigenpairs(diagonal: np.ndarray, beside: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def tridiagonal_eigenpairs(diagonal: np.ndarray, off_diagonal: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues of a symmetric tridiagonal matrix, ascending, and their vectors, in float64.
 
     No eigenpairs are returned for a matrix of zeros, or where LAPACK fails.
     """
-    diagonal, beside = diagonal.astype(np.float64), beside.astype(np.float64)
-    bound = largest_size(diagonal, beside)
+    diagonal, off_diagonal = diagonal.astype(np.float64), off_diagonal.astype(np.float64)
+    bound = largest_size(diagonal, off_diagonal)
     if bound == 0:
         return np.empty(0), np.empty((len(diagonal), 0))
     unit = 2.0 ** np.floor(np.log2(bound))  # the square of 1e200 would overflow
-    diagonal, beside = diagonal / unit, beside / unit
-    values = tridiagonal_values(diagonal, beside, count)
-    vectors = tridiagonal_vectors(diagonal, beside, values)
+    diagonal, off_diagonal = diagonal / unit, off_diagonal / unit
+    values = tridiagonal_values(diagonal, off_diagonal, count)
+    vectors = tridiagonal_vectors(diagonal, off_diagonal, values)
     return values[: vectors.shape[1]] * unit, vectors  # (m,), (n, m)
 
 
-def tridiagonal_values(diagonal: np.ndarray, beside: np.ndarray, count: int) -> np.ndarray:
+def tridiagonal_values(diagonal: np.ndarray, off_diagonal: np.ndarray, count: int) -> np.ndarray:
     """Return the largest eigenvalues, ascending, of a symmetric tridiagonal float64 matrix of order 1."""
     from coterie.kernels._numba_spectra import largest_values  # numba takes a while to import
 
-    values, bound = np.empty(count), largest_size(diagonal, beside)
-    largest_values(diagonal, beside**2, -bound, bound, values)
+    values, bound = np.empty(count), largest_size(diagonal, off_diagonal)
+    largest_values(diagonal, off_diagonal**2, -bound, bound, values)
     return values  # (m,)
 
 
-def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
+def tridiagonal_vectors(diagonal: np.ndarray, off_diagonal: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the eigenvectors of given eigenvalues of a symmetric tridiagonal matrix; none where LAPACK fails.
 
     The matrix is float64 with entries of order 1, and the eigenvalues ascend.
@@ -85,31 +85,31 @@ def tridiagonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.nda
     from coterie.kernels._numba_spectra import write_vectors
 
     vectors = np.empty((len(values), len(diagonal)))
-    write_vectors(diagonal, beside, values, vectors)
+    write_vectors(diagonal, off_diagonal, values, vectors)
     starts = np.flatnonzero(np.diff(values, prepend=-np.inf) > APART)  # of clusters of close eigenvalues
     for start, stop in zip(starts, [*starts[1:], len(values)], strict=True):
         if stop - start > 1:
-            near = orthogonal_vectors(diagonal, beside, values[start:stop])
+            near = orthogonal_vectors(diagonal, off_diagonal, values[start:stop])
             if not len(near):
                 return np.empty((len(diagonal), 0))
             vectors[start:stop] = near
     return vectors.T  # (n, m)
 
 
-def orthogonal_vectors(diagonal: np.ndarray, beside: np.ndarray, values: np.ndarray) -> np.ndarray:
+def orthogonal_vectors(diagonal: np.ndarray, off_diagonal: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the eigenvectors as rows, by LAPACK: those of close eigenvalues are orthogonal, too."""
     n, count = len(diagonal), len(values)
     vectors, failures = np.empty((count, n)), np.empty(count, np.intc)
     one_block, ends = np.ones(n, np.intc), np.full(n, n, np.intc)
     room, integers = np.empty(5 * n), np.empty(n, np.intc)
-    given = (n, diagonal, beside, count, values, one_block, ends)
+    given = (n, diagonal, off_diagonal, count, values, one_block, ends)
     failed = run("d", "stein", *given, vectors, n, room, integers, failures)
     return vectors[: 0 if failed else count]  # (m, n)
 
 
-def largest_size(diagonal: np.ndarray, beside: np.ndarray) -> float:
+def largest_size(diagonal: np.ndarray, off_diagonal: np.ndarray) -> float:
     """Return an upper bound of the eigenvalues' absolute values."""
-    return float(np.abs(diagonal).max() + 2 * np.abs(beside).max(initial=0))
+    return float(np.abs(diagonal).max() + 2 * np.abs(off_diagonal).max(initial=0))
 
 
 def run(kind: str, name: str, *arguments: Any) -> int:

@@ -27,14 +27,14 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
 )
 from coterie.kernels._numba_spectra import (  # noqa: F401
     add_row_sums,
-    count_occupied,
+    count_nonzeros,
     extend_krylov,
-    fill_occupied,
+    fill_from_nonzeros,
+    label_components,
     largest_values,
     multiply,
     normalise,
-    normalise_occupied,
-    number_pieces,
+    normalise_nonzeros,
     search_krylov,
 )
 from coterie.kernels._vectors import WORD_BITS, add_rows, count_bits, first_bit, within

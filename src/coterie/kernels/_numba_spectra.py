@@ -2,7 +2,7 @@
 
 A graph's matrix is stored as its lower triangle, row by row: half as much to read, and reading limits the speed of a
 product with a vector. Where few landmarks share rows, only the nonzeros are stored: see
-:class:`coterie.kernels.cpu.Lower`.
+:class:`coterie.kernels.cpu.LowerTriangle`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from coterie.kernels._compiling import FASTMATH, compiled
 
 INVARIANT = 1e-6  # largest norm of M q outside of a Krylov space that is taken as invariant
 STEPS_GROWTH = 1.15  # ratio of Lanczos' iterations between two convergence checks
-LOOK_HALVINGS = 36  # bisections in a convergence check, which needs no eigenvalue to the last bit
+CHECK_BISECTIONS = 36  # bisections in a convergence check, which needs no eigenvalue to the last bit
 
 # After this many bisections an interval around 1 holds no float64 between its ends.
-HALVINGS = 53
+BISECTIONS = 53
 SMALLEST = 1e-290  # absolute value of a pivot: a number of order 1 can be divided by it
 
 
@@ -32,7 +32,7 @@ def largest_values(diagonal, squares, low, high, values):
     n, m = diagonal.shape[0], values.shape[0]
     lower, upper, middle = np.full(m, low), np.full(m, high), np.empty(m)
     pivots, below = np.empty(m), np.empty(m)
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         for s in range(m):
             middle[s] = (lower[s] + upper[s]) / 2
             pivots[s] = diagonal[0] - middle[s]
@@ -54,7 +54,7 @@ def largest_values(diagonal, squares, low, high, values):
 @compiled()
 def nth_value(diagonal, squares, rank, low, high):
     """Return an approximation of the eigenvalue of such a matrix that has ``rank`` eigenvalues below it."""
-    for _ in range(LOOK_HALVINGS):
+    for _ in range(CHECK_BISECTIONS):
         middle = (low + high) / 2
         pivot, below = diagonal[0] - middle, 0
         below += pivot < 0
@@ -75,14 +75,14 @@ def divisor(pivot):
 
 
 @compiled()
-def write_vectors(diagonal, beside, values, vectors):
+def write_vectors(diagonal, off_diagonal, values, vectors):
     """Write such a matrix's unit eigenvectors of given eigenvalues to the rows of ``vectors``."""
     for s in range(values.shape[0]):
-        write_vector(diagonal, beside, values[s], vectors[s])
+        write_vector(diagonal, off_diagonal, values[s], vectors[s])
 
 
 @compiled()
-def write_vector(diagonal, beside, value, vector):
+def write_vector(diagonal, off_diagonal, value, vector):
     """Write the unit eigenvector of an eigenvalue, which must be accurate to the last bits for an accurate vector.
 
     The pivots from either end give the position of its largest entry; the others are computed from there towards both
@@ -93,15 +93,15 @@ def write_vector(diagonal, beside, value, vector):
     down[0], up[n - 1] = divisor(diagonal[0] - value), divisor(diagonal[n - 1] - value)
     for i in range(1, n):
         j = n - 1 - i
-        down[i] = divisor(diagonal[i] - value - beside[i - 1] ** 2 / down[i - 1])
-        up[j] = divisor(diagonal[j] - value - beside[j] ** 2 / up[j + 1])
+        down[i] = divisor(diagonal[i] - value - off_diagonal[i - 1] ** 2 / down[i - 1])
+        up[j] = divisor(diagonal[j] - value - off_diagonal[j] ** 2 / up[j + 1])
     largest = np.abs(down + up - (diagonal - value)).argmin()
     vector[largest] = square = 1.0
     for i in range(largest - 1, -1, -1):
-        vector[i] = -beside[i] / down[i] * vector[i + 1]
+        vector[i] = -off_diagonal[i] / down[i] * vector[i + 1]
         square += vector[i] * vector[i]
     for i in range(largest + 1, n):
-        vector[i] = -beside[i - 1] / up[i] * vector[i - 1]
+        vector[i] = -off_diagonal[i - 1] / up[i] * vector[i - 1]
         square += vector[i] * vector[i]
     vector /= np.sqrt(square)
 
@@ -130,7 +130,7 @@ def normalise(triangle, roots, constant, found):
 
 
 @compiled(fastmath=FASTMATH)
-def count_occupied(triangle):
+def count_nonzeros(triangle):
     """Return the number of nonzeros."""
     count = 0
     for e in range(triangle.shape[0]):
@@ -139,7 +139,7 @@ def count_occupied(triangle):
 
 
 @compiled()
-def normalise_occupied(triangle, roots, values, columns, starts):
+def normalise_nonzeros(triangle, roots, values, columns, starts):
     """Write the nonzeros of D^(-1/2) G D^(-1/2), given the roots of 1 / D, as a sparse lower triangle.
 
     The diagonal is halved, because products use every stored entry twice: as (i, j) and as (j, i).
@@ -156,36 +156,36 @@ def normalise_occupied(triangle, roots, values, columns, starts):
 
 
 @compiled()
-def number_pieces(columns, starts, pieces):
-    """Write the connected component of every landmark to ``pieces``, and return the number of components."""
+def label_components(columns, starts, components):
+    """Write the connected component of every landmark to ``components``, and return the number of components."""
     count = 0
-    for i in range(pieces.shape[0]):
-        pieces[i] = i
+    for i in range(components.shape[0]):
+        components[i] = i
         for e in range(starts[i], starts[i + 1]):
-            first, second = root_of(pieces, i), root_of(pieces, np.int64(columns[e]))
-            pieces[max(first, second)] = min(first, second)
-    for i in range(pieces.shape[0]):  # a root is the first of its component
-        if pieces[i] == i:
-            pieces[i] = -count - 1
+            first, second = root_of(components, i), root_of(components, np.int64(columns[e]))
+            components[max(first, second)] = min(first, second)
+    for i in range(components.shape[0]):  # a root is the first of its component
+        if components[i] == i:
+            components[i] = -count - 1
             count += 1
         else:
-            pieces[i] = pieces[pieces[i]]
-    for i in range(pieces.shape[0]):
-        pieces[i] = -pieces[i] - 1
+            components[i] = components[components[i]]
+    for i in range(components.shape[0]):
+        components[i] = -components[i] - 1
     return count
 
 
 @compiled()
-def root_of(pieces, i):
+def root_of(components, i):
     """Return the landmark that represents another one's component, and shorten the path to it."""
-    while pieces[i] != i:
-        pieces[i] = pieces[pieces[i]]
-        i = pieces[i]
+    while components[i] != i:
+        components[i] = components[components[i]]
+        i = components[i]
     return i
 
 
 @compiled()
-def fill_occupied(values, columns, starts, constant, whole):
+def fill_from_nonzeros(values, columns, starts, constant, whole):
     """Write the whole of a matrix given by its nonzeros, less c c^T."""
     for i in range(len(whole)):
         for j in range(len(whole)):
@@ -198,16 +198,16 @@ def fill_occupied(values, columns, starts, constant, whole):
 
 @compiled()
 def multiply(lower, vector, image):
-    """Write the product of a symmetric matrix, a :class:`coterie.kernels.cpu.Lower`, with a vector to ``image``."""
+    """Write the product of a symmetric matrix, given as its ``LowerTriangle``, with a vector to ``image``."""
     if len(lower.starts):  # not the nonzeros: a graph may have none
-        multiply_occupied(lower.values, lower.columns, lower.starts, vector, image)
-        subtract_constants(lower.constant, lower.pieces, lower.shares, vector, image)
+        multiply_nonzeros(lower.values, lower.columns, lower.starts, vector, image)
+        subtract_constants(lower.constant, lower.components, lower.shares, vector, image)
     else:
         multiply_triangle(lower.values, vector, image)
 
 
 @compiled(fastmath=FASTMATH)
-def multiply_occupied(values, columns, starts, vector, image):
+def multiply_nonzeros(values, columns, starts, vector, image):
     """Write the product of a matrix, given by its nonzeros, with a vector to ``image``: each is read once."""
     image[:] = 0
     for i in range(vector.shape[0]):
@@ -220,15 +220,15 @@ def multiply_occupied(values, columns, starts, vector, image):
 
 
 @compiled()
-def subtract_constants(constant, pieces, shares, vector, image):
+def subtract_constants(constant, components, shares, vector, image):
     """Subtract from ``image`` the projections of ``vector`` on the parts of c in the components."""
     overlaps = np.zeros_like(shares)
     for i in range(vector.shape[0]):
-        overlaps[pieces[i]] += constant[i] * vector[i]
+        overlaps[components[i]] += constant[i] * vector[i]
     for t in range(shares.shape[0]):
         overlaps[t] = overlaps[t] / shares[t] if shares[t] > 0 else 0.0
     for i in range(vector.shape[0]):
-        image[i] -= constant[i] * overlaps[pieces[i]]
+        image[i] -= constant[i] * overlaps[components[i]]
 
 
 @compiled(fastmath=FASTMATH)
@@ -270,7 +270,7 @@ def multiply_triangle(triangle, vector, image):
 
 
 @compiled()
-def search_krylov(lower, basis, diagonal, beside, done, first_look, count, tolerance):
+def search_krylov(lower, basis, diagonal, off_diagonal, done, first_check, count, tolerance):
     """Continue Lanczos' method after ``done`` iterations until the ``count`` largest eigenpairs seem to have converged.
 
     The smallest of them usually converges last. Returns the number of iterations once its residual, the norm of
@@ -278,25 +278,25 @@ def search_krylov(lower, basis, diagonal, beside, done, first_look, count, toler
     """
     most = diagonal.shape[0]
     while done < most:
-        before, done = done, min(max(first_look, int(done * STEPS_GROWTH) + 1), most)
-        if extend_krylov(lower, basis, diagonal, beside, before, done) <= done:
+        before, done = done, min(max(first_check, int(done * STEPS_GROWTH) + 1), most)
+        if extend_krylov(lower, basis, diagonal, off_diagonal, before, done) <= done:
             return 0
-        own, next_to = diagonal[:done], beside[: done - 1]
+        own, next_to = diagonal[:done], off_diagonal[: done - 1]
         bound = np.abs(own).max() + 2 * next_to.max()
         vector = np.empty(done)
         write_vector(own, next_to, nth_value(own, next_to**2, done - count, -bound, bound), vector)
-        if beside[done - 1] * abs(vector[-1]) <= tolerance:
+        if off_diagonal[done - 1] * abs(vector[-1]) <= tolerance:
             break
     return done
 
 
 @compiled(fastmath=FASTMATH)
-def extend_krylov(lower, basis, diagonal, beside, first, last):
+def extend_krylov(lower, basis, diagonal, off_diagonal, first, last):
     """Add rows ``first + 1`` to ``last`` to an orthonormal Krylov basis, and return its number of rows.
 
-    M q_j = beside[j - 1] q_(j-1) + diagonal[j] q_j + beside[j] q_(j+1), where q_j are the rows of ``basis``. Each
-    new row is made orthogonal to all rows before it, because rounding errors would grow otherwise. Stops early where
-    the space is invariant.
+    M q_j = off_diagonal[j - 1] q_(j-1) + diagonal[j] q_j + off_diagonal[j] q_(j+1), where q_j are the rows of
+    ``basis``. Each new row is made orthogonal to all rows before it, because rounding errors would grow otherwise.
+    Stops early where the space is invariant.
     """
     image = np.empty(basis.shape[1], dtype=basis.dtype)
     for j in range(first, last):
@@ -312,9 +312,9 @@ def extend_krylov(lower, basis, diagonal, beside, first, last):
         square = 0.0
         for c in range(image.shape[0]):
             square += image[c] * image[c]
-        beside[j] = np.sqrt(square)
-        if beside[j] < INVARIANT:
+        off_diagonal[j] = np.sqrt(square)
+        if off_diagonal[j] < INVARIANT:
             return j + 1
         for c in range(image.shape[0]):
-            basis[j + 1, c] = image[c] / beside[j]
+            basis[j + 1, c] = image[c] / off_diagonal[j]
     return last + 1

@@ -26,7 +26,7 @@ MOST_START_ROWS = 8192
 START_NUMBERS = 16384
 
 
-def far_apart(rows: Any, draws: Any) -> Any:
+def kmeans_plus_plus(rows: Any, draws: Any) -> Any:
     """Return the numbers of the rows at which greedy k-means++ starts, given random numbers (runs x count x trials).
 
     See :func:`coterie.kernels.cpu.add_start`.
@@ -69,7 +69,7 @@ def laid_out(rows: Any) -> tuple[Any, int, int]:
 
 
 def far_apart_fused(rows: Any, draws: Any) -> Any:
-    """Return :func:`far_apart` by one launch."""
+    """Return :func:`kmeans_plus_plus` by one launch."""
     import torch
 
     from coterie.kernels._triton_kmeans import far_apart_kernel
@@ -188,14 +188,14 @@ def qr_centroids(tables: Any, n_groups: int) -> Any:
     import torch
 
     rows = counted_rows(tables, len(tables), n_groups**-0.5)  # (T, n, c + 1)
-    corners = different_rows(rows, n_groups).mT  # (T, c + 1, k)
+    corners = pivoted_rows(rows, n_groups).mT  # (T, c + 1, k)
     turns = [left @ right for left, _, right in map(singular_vectors, corners.cpu().numpy())]  # T times (c + 1, k)
     closeness = (rows @ torch.as_tensor(np.stack(turns), device=rows.device)).abs_()  # (T, n, k)
     most, labels = closeness.max(dim=2)  # (T, n)
     return move_centroids(counted_rows(tables, len(tables)), labels, -most, corners.mT)
 
 
-def different_rows(rows: Any, count: int) -> Any:
+def pivoted_rows(rows: Any, count: int) -> Any:
     """Return the rows that a QR decomposition with pivoting selects (T x count x c), in its order."""
     import torch
 
@@ -217,7 +217,7 @@ def best_centroids(tables: Any, draws: np.ndarray, most_passes: int) -> Any:
 
     n_tables, n_runs, k, _ = draws.shape
     every = tables.repeat_interleave(n_runs, dim=0)  # (T runs, n, c)
-    numbers = far_apart(every, torch.as_tensor(draws, device=tables.device).flatten(0, 1))  # (T runs, k)
+    numbers = kmeans_plus_plus(every, torch.as_tensor(draws, device=tables.device).flatten(0, 1))  # (T runs, k)
     spread = every.gather(1, numbers[..., None].expand(-1, -1, tables.shape[2])).unflatten(0, (n_tables, n_runs))
     starts = torch.cat([qr_centroids(tables, k)[:, None], spread], dim=1)  # (T, 1 + runs, k, c)
     again = tables.repeat_interleave(n_runs + 1, dim=0)
@@ -227,7 +227,7 @@ def best_centroids(tables: Any, draws: np.ndarray, most_passes: int) -> Any:
     return ends.reshape(starts.shape).gather(1, at)[:, 0]  # (T, k, c)
 
 
-def cut_tables(tables: Sequence[Any], some: np.ndarray, draws: np.ndarray, most_passes: int) -> Any:
+def cluster_tables(tables: Sequence[Any], some: np.ndarray, draws: np.ndarray, most_passes: int) -> Any:
     """Return the clusters (T x n) of rows in several tables, by k-means on ``some`` of the rows.
 
     Tables may differ in width. ``some`` (T, m) are row numbers, and ``draws`` those of :func:`best_centroids`.

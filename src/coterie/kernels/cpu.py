@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kernels import FEW_LANES, _lapack, _plain, triangle_side
-from coterie.threads import are_many_beside
+from coterie.threads import has_many_threads
 
 # Several graphs, runs or parts are processed one by one, each on a thread of its own.
 BATCHED = False
@@ -45,7 +45,7 @@ DENSE_NUMBERS = 25_000_000
 SPARSE_SHARE = 1 / 12
 
 # Types that the compiled ``level`` reads directly; others are converted first.
-LEVELLED = (np.uint8, np.float32, np.float64)
+CENTRED_TYPES = (np.uint8, np.float32, np.float64)
 
 # Up to this many rows are processed without compiled loops, inside ``few_rows`` and while numba is not imported.
 FEW_ROWS = 64
@@ -151,7 +151,7 @@ def largest_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     return values[::-1][:count], vectors[:, ::-1][:, :count]  # (m,), (p, m)
 
 
-class Lower(NamedTuple):
+class LowerTriangle(NamedTuple):
     """A symmetric matrix as its lower triangle, row by row: all entries, or only the nonzeros.
 
     With only the nonzeros, ``values`` hold half of the diagonal, and c c^T, which has no zeros, is still to be
@@ -164,7 +164,7 @@ class Lower(NamedTuple):
     columns: np.ndarray  # (e,) of the values
     starts: np.ndarray  # (p + 1,) where each row begins; empty if all entries are stored
     constant: np.ndarray  # (p,) c
-    pieces: np.ndarray  # (p,) connected component of every landmark
+    components: np.ndarray  # (p,) connected component of every landmark
     shares: np.ndarray  # (m,) squared norm of the part of c in every component
 
     @property
@@ -181,41 +181,41 @@ class Lower(NamedTuple):
         roots = np.sqrt(self.shares[used])  # (u,) c in the basis of the components' unit vectors
         others = np.zeros((len(used), len(roots) - 1))
         others[used] = np.linalg.qr(roots[:, None], mode="complete")[0][:, 1:] / roots[:, None]  # orthogonal to c
-        return self.constant[:, None] * others[self.pieces]
+        return self.constant[:, None] * others[self.components]
 
 
-def as_lower(matrix: Lower | np.ndarray) -> Lower:
-    """Return a lower triangle as a :class:`Lower`."""
-    if isinstance(matrix, Lower):
+def as_lower(matrix: LowerTriangle | np.ndarray) -> LowerTriangle:
+    """Return a lower triangle as a :class:`LowerTriangle`."""
+    if isinstance(matrix, LowerTriangle):
         return matrix
     constant, none = np.zeros(side(matrix), matrix.dtype), np.empty(0, np.int64)
-    return Lower(matrix, np.empty(0, np.uint32), none, constant, none, np.empty(0))
+    return LowerTriangle(matrix, np.empty(0, np.uint32), none, constant, none, np.empty(0))
 
 
-def symmetric(matrix: Lower | np.ndarray) -> Lower | np.ndarray:
+def symmetric(matrix: LowerTriangle | np.ndarray) -> LowerTriangle | np.ndarray:
     """Return the lower triangle of a symmetric matrix, row by row, which is half as much to read."""
-    if isinstance(matrix, Lower) or matrix.ndim == 1:
+    if isinstance(matrix, LowerTriangle) or matrix.ndim == 1:
         return matrix
     triangle = np.empty(len(matrix) * (len(matrix) + 1) // 2, dtype=matrix.dtype)
     compiled_loops().fill_triangle(matrix, triangle)
     return triangle
 
 
-def whole(matrix: Lower | np.ndarray) -> np.ndarray:
+def whole(matrix: LowerTriangle | np.ndarray) -> np.ndarray:
     """Return the whole of a symmetric matrix, given that or its lower triangle."""
-    if not isinstance(matrix, Lower) and matrix.ndim > 1:
+    if not isinstance(matrix, LowerTriangle) and matrix.ndim > 1:
         return matrix
     found = np.empty((side(matrix), side(matrix)), dtype=matrix.dtype)
-    if isinstance(matrix, Lower):
-        compiled_loops().fill_occupied(*matrix[:4], found)
+    if isinstance(matrix, LowerTriangle):
+        compiled_loops().fill_from_nonzeros(*matrix[:4], found)
     else:
         compiled_loops().fill_symmetric(matrix, found)
     return found  # (p, p)
 
 
-def side(matrix: Lower | np.ndarray) -> int:
+def side(matrix: LowerTriangle | np.ndarray) -> int:
     """Return the number of rows of a symmetric matrix, given the whole of it or its lower triangle."""
-    if isinstance(matrix, Lower):
+    if isinstance(matrix, LowerTriangle):
         return len(matrix.constant)
     return len(matrix) if matrix.ndim > 1 else triangle_side(len(matrix))
 
@@ -234,43 +234,48 @@ def normalised_gram(triangle: np.ndarray, roots: np.ndarray, constant: np.ndarra
     return found  # a triangle
 
 
-def occupied_gram(
+def packed_gram(
     triangle: np.ndarray, roots: np.ndarray, constant: np.ndarray | None, precision: str
-) -> Lower | np.ndarray:
+) -> LowerTriangle | np.ndarray:
     """Return the same as :func:`normalised_gram`, but only its nonzeros where they are few."""
-    n_occupied = compiled_loops().count_occupied(triangle)
-    if n_occupied > SPARSE_SHARE * len(triangle):
+    n_nonzeros = compiled_loops().count_nonzeros(triangle)
+    if n_nonzeros > SPARSE_SHARE * len(triangle):
         return normalised_gram(triangle, roots, constant, precision)
     p, loops = len(roots), compiled_loops()
-    values, columns = np.empty(n_occupied, precision), np.empty(n_occupied, np.uint32)
-    starts, pieces = np.empty(p + 1, np.int64), np.empty(p, np.int64)
-    loops.normalise_occupied(triangle, roots, values, columns, starts)
-    n_pieces = loops.number_pieces(columns, starts, pieces)
+    values, columns = np.empty(n_nonzeros, precision), np.empty(n_nonzeros, np.uint32)
+    starts, components = np.empty(p + 1, np.int64), np.empty(p, np.int64)
+    loops.normalise_nonzeros(triangle, roots, values, columns, starts)
+    n_components = loops.label_components(columns, starts, components)
     constant = np.zeros(p) if constant is None else constant
-    shares = np.bincount(pieces, constant**2, n_pieces)  # (m,)
-    return Lower(values, columns, starts, constant.astype(precision), pieces, shares)
+    shares = np.bincount(components, constant**2, n_components)  # (m,)
+    return LowerTriangle(values, columns, starts, constant.astype(precision), components, shares)
 
 
 def search_krylov(
-    matrix: Lower | np.ndarray,
+    matrix: LowerTriangle | np.ndarray,
     basis: np.ndarray,
     diagonal: np.ndarray,
-    beside: np.ndarray,
+    off_diagonal: np.ndarray,
     done: int,
-    first_look: int,
+    first_check: int,
     count: int,
     tolerance: float,
 ) -> int:
     """Continue Lanczos' method; see ``_numba.search_krylov``."""
-    given = (as_lower(matrix), basis, diagonal, beside, done, first_look, count, tolerance)
+    given = (as_lower(matrix), basis, diagonal, off_diagonal, done, first_check, count, tolerance)
     return int(compiled_loops().search_krylov(*given))
 
 
 def extend_krylov(
-    matrix: Lower | np.ndarray, basis: np.ndarray, diagonal: np.ndarray, beside: np.ndarray, first: int, last: int
+    matrix: LowerTriangle | np.ndarray,
+    basis: np.ndarray,
+    diagonal: np.ndarray,
+    off_diagonal: np.ndarray,
+    first: int,
+    last: int,
 ) -> int:
     """Add rows to an orthonormal Krylov basis; see ``_numba.extend_krylov``."""
-    return int(compiled_loops().extend_krylov(as_lower(matrix), basis, diagonal, beside, first, last))
+    return int(compiled_loops().extend_krylov(as_lower(matrix), basis, diagonal, off_diagonal, first, last))
 
 
 singular_vectors = _lapack.singular_vectors
@@ -426,7 +431,7 @@ def embed(
 
 def cached_parts(n_rows: int) -> list[slice]:
     """Return slices of the rows whose projections fit the cache."""
-    size = MANY_CACHED_ROWS if are_many_beside() else CACHED_ROWS
+    size = MANY_CACHED_ROWS if has_many_threads() else CACHED_ROWS
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
@@ -618,7 +623,7 @@ def label_votes(
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:
     """Return (x - center) * scale, column by column, of values of any type, as an array of type ``out``."""
-    if rows.dtype not in LEVELLED or not rows.flags.c_contiguous:
+    if rows.dtype not in CENTRED_TYPES or not rows.flags.c_contiguous:
         rows = rows.astype(center.dtype, order="C")
     found = np.empty(rows.shape, dtype=out)
     loops().level(rows, center, scale, found)

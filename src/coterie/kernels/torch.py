@@ -29,7 +29,7 @@ from coterie.kernels._torch_groups import (  # noqa: F401
     least_in_group,
     nearest_in_group,
 )
-from coterie.kernels._torch_kmeans import best_centroids, cut_tables, far_apart, kmeans_runs  # noqa: F401
+from coterie.kernels._torch_kmeans import best_centroids, cluster_tables, kmeans_plus_plus, kmeans_runs  # noqa: F401
 from coterie.kernels._torch_votes import prediction_tables  # noqa: F401
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ def predicted_labels(
     return list(in_order(predict, group_by_view(graph_views), n_threads))
 
 
-def are_more_than_words(preparations: Sequence[Preparation]) -> bool:
+def has_non_text_view(preparations: Sequence[Preparation]) -> bool:
     """Whether any view holds something other than words or links.
 
     Texts with rare words in common, such as two versions of one text, are far from all others in every view of words.

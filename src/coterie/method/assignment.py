@@ -10,7 +10,7 @@ from scipy.linalg import qr
 
 from coterie.arrays import array_namespace, convert, like, to_host
 from coterie.kernels import cpu, kernels_of
-from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.seeding import draw_starts, kmeans_plus_plus
 from coterie.rows import Rows
 from coterie.rows.blocks import storable_block
 from coterie.rows.sampling import draw_sample, sample_rows
@@ -122,7 +122,7 @@ def best_centroids(sample: np.ndarray, draws: np.ndarray, n_threads: int = 1) ->
     seeds = sample if k <= MANY_CLUSTERS else sample[:: max(1, len(sample) // (SEEDS_PER_CLUSTER * k))]
 
     def run(own: np.ndarray | None) -> tuple[np.ndarray, float]:
-        start = qr_centroids(sample, k) if own is None else seeds[far_apart(seeds, own[None])[0]]
+        start = qr_centroids(sample, k) if own is None else seeds[kmeans_plus_plus(seeds, own[None])[0]]
         return lloyd(sample, start)
 
     return min(in_order(run, [None, *draws], n_threads), key=lambda end: end[1])[0]  # (k, c)
@@ -142,7 +142,7 @@ def fewer_runs(n_runs: int, k: int) -> int:
 def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the centroids of the best of several runs of k-means; ``draws`` are the random numbers of their starts."""
     groups = [draws] if kernels_of(sample).BATCHED else np.split(draws, len(draws))
-    ends = list(in_order(lambda own: best_run(sample, sample[far_apart(sample, own)]), groups, n_threads))
+    ends = list(in_order(lambda own: best_run(sample, sample[kmeans_plus_plus(sample, own)]), groups, n_threads))
     return min(ends, key=lambda end: end[1])[0]  # (k, c)
 
 

@@ -106,7 +106,7 @@ class Candidate:
         shares = np.bincount(self.labels) / len(self.labels)
         return float(-np.sum(shares * np.log(np.where(shares > 0, shares, 1.0))))
 
-    def share_left(self, other: Candidate) -> float:
+    def disagreement_ratio(self, other: Candidate) -> float:
         """Return the views' disagreement (1 - agreement), relative to that with another candidate.
 
         It is the larger of two ratios: that of the mean over the views; and the geometric mean of the views' ratios,
@@ -125,7 +125,7 @@ class Candidate:
         """Whether the views agree so much better that this candidate replaces the ``other``, which comes before it."""
         if self.is_splintered(other):
             return self.agreement > other.agreement + FAR_LEAD
-        return self.share_left(other) < CLEARLY_LESS
+        return self.disagreement_ratio(other) < CLEARLY_LESS
 
 
 def first_rounds(
@@ -184,7 +184,7 @@ def judge_at_once(
     """Return the same as :func:`judge` by one batch of k-means: on a GPU three views take no longer than one."""
     some, draws = zip(*plans, strict=True)
     embeddings = [unit_embedding(sample, view.basis, bounds) for view in views.values()]  # T times (s, c)
-    found = kernels_of(sample.weights).cut_tables(embeddings, np.stack(some), np.stack(draws), RUN_PASSES)  # (T, s)
+    found = kernels_of(sample.weights).cluster_tables(embeddings, np.stack(some), np.stack(draws), RUN_PASSES)  # (T, s)
     agreements, labels = neighbour_agreements(sample, bounds, graph_views, found), to_host(found)
     return [Candidate(name, 1, agreements[t], labels[t], view) for t, (name, view) in enumerate(views.items())]
 
@@ -222,7 +222,7 @@ def choose_by_agreement(candidates: Sequence[Candidate]) -> Candidate:
     return best
 
 
-def leave_doubt(candidates: Sequence[Candidate]) -> bool:
+def are_ambiguous(candidates: Sequence[Candidate]) -> bool:
     """Return whether the choice is ambiguous after the first round, so that all candidates should be guided.
 
     It is where some candidate's clusters differ from the first one's, and where "islands" is the best: views agree with
@@ -276,9 +276,9 @@ class EarlyStopping:
             return True
         if number > 1:
             self.check(number, view)
-        return are_worth_more(self.first.name, [own.agreement for own in self.checked]) and not self.have_settled()
+        return should_continue(self.first.name, [own.agreement for own in self.checked]) and not self.has_converged()
 
-    def have_settled(self) -> bool:
+    def has_converged(self) -> bool:
         """Whether clusters are nearly those of the check before, and views do not agree clearly better with them.
 
         It is never so for "islands": small clusters among large ones appear late.
@@ -303,7 +303,7 @@ class EarlyStopping:
         return replace(max(self.checked, key=lambda own: own.agreement), training=training)
 
 
-def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
+def should_continue(name: str, agreements: Sequence[float]) -> bool:
     """Return whether the rounds of a basis go on, given how well the views agreed at every check so far.
 
     Guiding helps until clusters are clear. So rounds end where clusters hardly touch, or where views agree no better
@@ -311,7 +311,7 @@ def are_worth_more(name: str, agreements: Sequence[float]) -> bool:
 
     Examples
     --------
-    >>> are_worth_more("diffusion", [0.8, 0.81]), are_worth_more("diffusion", [0.8, 0.79])
+    >>> should_continue("diffusion", [0.8, 0.81]), should_continue("diffusion", [0.8, 0.79])
     (True, False)
     """
     improves = name == "islands" or len(agreements) < 2 or agreements[-1] > agreements[-2]

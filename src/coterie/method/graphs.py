@@ -24,7 +24,7 @@ from coterie.method.distances import (
 from coterie.method.likeness import Likeness, learn_likeness
 from coterie.progress import Stopwatch
 from coterie.rows.blocks import storable_block
-from coterie.threads import are_many_beside, in_order
+from coterie.threads import has_many_threads, in_order
 from coterie.views import (
     Preparation,
     RawRows,
@@ -473,7 +473,7 @@ def median_distance(
 
 def tile_rows(row_distances: int) -> int:
     """Return the number of rows that are searched at once, given the number of distances per row."""
-    if not are_many_beside():
+    if not has_many_threads():
         return TILE_ROWS
     return max(TILE_ROWS, min(LARGE_TILE_ROWS, TILE_DISTANCES // row_distances // TILE_ROWS * TILE_ROWS))
 

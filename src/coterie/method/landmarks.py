@@ -12,7 +12,7 @@ from scipy import sparse
 from coterie.arrays import array_namespace, convert, like, precision_of, squared_norms, to_host
 from coterie.kernels import kernels_of
 from coterie.method.distances import LandmarkRows, squared_distances
-from coterie.method.seeding import draw_starts, far_apart
+from coterie.method.seeding import draw_starts, kmeans_plus_plus
 from coterie.rows.torch import upload_if_host
 from coterie.threads import in_order
 from coterie.validation import refuse
@@ -240,7 +240,7 @@ def spread_rows(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.nd
     subset = np.arange(len(rows))
     if len(rows) > SEED_ROWS_PER_LANDMARK * count:
         subset = np.sort(rng.choice(len(rows), SEED_ROWS_PER_LANDMARK * count, replace=False))
-    return subset[far_apart(to_host(rows[subset]), draw_starts(1, count, rng, n_trials=1))[0]]
+    return subset[kmeans_plus_plus(to_host(rows[subset]), draw_starts(1, count, rng, n_trials=1))[0]]
 
 
 def distinct_rows(rows: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:

@@ -47,7 +47,7 @@ class NoveltyScale:
         It is uniform on [0, 1] for rows of the fit. A row with 1 is farther out than all rows that the scale was
         learned from; a row without any view has 0.
         """
-        unusual = self.surprise(distances)  # (b, W)
+        unusual = self.log_tail(distances)  # (b, W)
         n_views = (~np.isnan(unusual[:, : len(self.scores)])).sum(axis=1)  # (b,)
         scores = np.nansum(unusual, axis=1)
         found = np.zeros(len(scores))
@@ -56,14 +56,14 @@ class NoveltyScale:
             found[rows] = np.interp(scores[rows], self.scores[m - 1], self.score_levels[m - 1], left=0.0, right=1.0)
         return found.astype(np.float32)  # (b,)
 
-    def surprise(self, distances: np.ndarray) -> np.ndarray:
+    def log_tail(self, distances: np.ndarray) -> np.ndarray:
         """Return -log of the share of rows that are farther out, by view (b x W): Fisher's method sums it over views.
 
         The concatenation has the weight of all views together, and is NaN for rows that lack any view.
         """
         unusual = np.column_stack(
             [
-                surprise_in_view(blurred(own, floor), known, levels)
+                log_tail_in_view(with_floor(own, floor), known, levels)
                 for own, floor, known, levels in zip(distances.T, self.floors, self.distances, self.levels, strict=True)
             ]
         )  # (b, W)
@@ -136,11 +136,11 @@ def scale_of(distances: np.ndarray, floors: np.ndarray, n_views: int) -> Novelty
     """Return the scale of measured distances (m x W), NaN where rows lack a view; None where all are NaN."""
     if np.isnan(distances).all():
         return None
-    by_view = [quantiles(blurred(own, floor)) for own, floor in zip(distances.T, floors, strict=True)]
+    by_view = [quantiles(with_floor(own, floor)) for own, floor in zip(distances.T, floors, strict=True)]
     known, levels = (np.array(part) for part in zip(*by_view, strict=True))  # (W, t)
     present = (~np.isnan(distances[:, :n_views])).mean(axis=0)  # (V,)
     scale = NoveltyScale(floors, known, levels, known[:n_views], levels[:n_views], present)
-    unusual = scale.surprise(distances)  # (m, W)
+    unusual = scale.log_tail(distances)  # (m, W)
     # Rows that lack views have a scale of scores for their number of views. It is made from all rows with at least as
     # many, as if they lacked the others.
     parts = [quantiles(scores_over(unusual[:, :n_views], unusual[:, n_views:], m)) for m in range(1, n_views + 1)]
@@ -178,12 +178,12 @@ def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found, (below + upto) / (2 * len(values))
 
 
-def blurred(distances: np.ndarray, floor: float) -> np.ndarray:
+def with_floor(distances: np.ndarray, floor: float) -> np.ndarray:
     """Return distances with 0 for those below the floor; NaN stays."""
     return np.where(distances < floor, 0.0, distances)
 
 
-def surprise_in_view(distances: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def log_tail_in_view(distances: np.ndarray, known: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return -log of the share of known rows that are farther out; beyond all, the share falls like 1 / distance^2."""
     largest = known[-1]
     share = 1 - np.interp(distances, known, levels)  # (b,)

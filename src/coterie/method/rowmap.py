@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from coterie.arrays import to_device
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block, GraphMap
 from coterie.views import ViewBlock
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ def draw_starts(n_runs: int, count: int, rng: np.random.Generator, n_trials: int
     return rng.random((n_runs, count, n_trials or 2 + int(np.log(count))))  # (runs, count, trials)
 
 
-def far_apart(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
+def kmeans_plus_plus(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
     """Return for every run the numbers of rows far from each other; ``draws`` are those of :func:`draw_starts`.
 
     Each is the best of a few trials, drawn with probability proportional to the squared distance to the nearest row
@@ -22,13 +22,13 @@ def far_apart(rows: np.ndarray, draws: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> rows = np.repeat([[0.0], [10.0], [20.0]], 4, axis=0)
-    >>> (numbers,) = far_apart(rows, draw_starts(1, 3, np.random.default_rng(0)))
+    >>> (numbers,) = kmeans_plus_plus(rows, draw_starts(1, 3, np.random.default_rng(0)))
     >>> sorted(rows[numbers, 0].tolist())
     [0.0, 10.0, 20.0]
     """
     kernels = kernels_of(rows)
     if kernels.BATCHED:
-        return kernels.far_apart(rows, like(draws, rows, "float64"))
+        return kernels.kmeans_plus_plus(rows, like(draws, rows, "float64"))
     norms, least, chosen = squared_norms(rows), None, []  # (n,)
     for number in range(draws.shape[1]):
         numbers, least = kernels.add_start(rows, norms, least, draws[:, number])  # (runs,), (runs, n)

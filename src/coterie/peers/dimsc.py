@@ -82,7 +82,7 @@ class DiMSC(Peer):
         check_row_count("DiMSC", views.n_rows, 2 * len(views) + 5)
         rng = self._make_rng()
         with one_thread_per_block():
-            problem = pose([row_coordinates(view) for view in views], self.n_neighbors, rng)
+            problem = build_problem([row_coordinates(view) for view in views], self.n_neighbors, rng)
             found = diversify(problem, self.smoothness, self.diversity, self.max_iter, self.tol)
             representations = [u @ z for u, z in zip(problem.bases, found.state, strict=True)]  # each (n, n)
             embedding = spectral_embedding(shared_affinity(representations), self.n_clusters)  # (n, k)
@@ -98,7 +98,7 @@ class DiMSC(Peer):
         check_real("DiMSC", "tol", self.tol, low=0)
 
 
-def pose(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Generator) -> Problem:
+def build_problem(coordinates: Sequence[np.ndarray], n_neighbors: int, rng: np.random.Generator) -> Problem:
     """Return the terms of the equations, from views with orthogonal columns, such as singular vectors times values."""
     strengths = tuple(np.sum(rows**2, axis=0) for rows in coordinates)  # each (r_v,)
     bases = tuple(

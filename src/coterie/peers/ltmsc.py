@@ -106,7 +106,7 @@ class LTMSC(Peer):
         check_row_count("LTMSC", n, round(4 + 9 * len(views) * width / n, 1))
         rng = self._make_rng()
         with one_thread_per_block():
-            problem = pose([row_coordinates(view).T for view in views])
+            problem = build_problem([row_coordinates(view).T for view in views])
             found = represent(problem, self.weight, self.max_iter, self.tol)
             affinity = shared_affinity([problem.basis @ y for y in found.state.tensor])  # (n, n)
             embedding = spectral_embedding(affinity, self.n_clusters)  # (n, k)
@@ -117,7 +117,7 @@ class LTMSC(Peer):
         return self
 
 
-def pose(tables: Sequence[np.ndarray]) -> Problem:
+def build_problem(tables: Sequence[np.ndarray]) -> Problem:
     """Return the problem in a basis of the space that the views' columns, n numbers each, span together."""
     stacked = np.vstack(tables).T  # (n, sum of r)
     left, values, _ = svd(stacked, full_matrices=False, check_finite=False)

@@ -13,7 +13,7 @@ from coterie.peers._alternation import Alternation, Round, alternate
 from coterie.peers._common import Peer, cut, unit_rows
 from coterie.peers._dense import check_row_count, common_vectors, normalised, top_vectors, view_affinities
 from coterie.peers._docstrings import peer
-from coterie.peers.coregularised import drawn_vectors, overlap
+from coterie.peers.coregularised import overlap, regularised_vectors
 from coterie.threads import one_thread_per_block
 from coterie.validation import check_real, refuse
 
@@ -124,7 +124,7 @@ def minimax_round(
     """Update the views' vectors, the common ones and the weights."""
     k = now.common.shape[1]
     # A view's weight multiplies all of its cost, so its best vectors do not depend on it.
-    views = tuple(drawn_vectors(graph, [now.common], weight, k) for graph in graphs)
+    views = tuple(regularised_vectors(graph, [now.common], weight, k) for graph in graphs)
     common = common_vectors(views, now.weights**gamma, k)
     costs = np.array([view_cost(g, u, common, weight) for g, u in zip(graphs, views, strict=True)])  # (V,)
     weights = worst_case_weights(costs, gamma)

@@ -26,7 +26,7 @@ class Method:
         How its time grows with the number of rows.
     one_view : bool
         Whether it clusters one table: the view named by its parameter ``view``, or all views side by side.
-    unasked : bool
+    by_default : bool
         Whether ``coterie compare`` runs it when no method is named.
     """
 
@@ -35,9 +35,9 @@ class Method:
     params: dict[str, Any] = field(default_factory=dict)
     cost: str = "linear"
     one_view: bool = False
-    unasked: bool = True
+    by_default: bool = True
 
-    def bears(self, n_rows: int) -> bool:
+    def is_feasible_for(self, n_rows: int) -> bool:
         """Whether it can be run on this number of rows in reasonable time."""
         most = MOST_ROWS[self.cost]
         return most is None or n_rows <= most
@@ -56,8 +56,8 @@ PUBLISHED = Method("Guided co-training", "as_published")
 CONCAT_LSC = Method("ConcatLSC", "ConcatLSC")
 MVSCB = Method("MVSC-B", "MVSCB")
 LSC = Method("LSC", "LSC", one_view=True)
-SC = Method("SC", "SC", cost="cubic", one_view=True, unasked=False)
-EXACT = Method("Exact 2016", "ExactGuidedCoTraining", cost="cubic", unasked=False)
+SC = Method("SC", "SC", cost="cubic", one_view=True, by_default=False)
+EXACT = Method("Exact 2016", "ExactGuidedCoTraining", cost="cubic", by_default=False)
 
 METHODS = {
     method.name: method
@@ -66,40 +66,40 @@ METHODS = {
         PUBLISHED,
         Method("k-means, none", "ConcatKMeans", {"scaling": "none"}),
         Method("k-means, block", "ConcatKMeans", {"scaling": "block"}),
-        Method("k-means, half", "ConcatKMeans", {"scaling": "half"}, unasked=False),
-        Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}, unasked=False),
-        Method("k-means, auto", "ConcatKMeans", {"scaling": "auto"}, unasked=False),
+        Method("k-means, half", "ConcatKMeans", {"scaling": "half"}, by_default=False),
+        Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}, by_default=False),
+        Method("k-means, auto", "ConcatKMeans", {"scaling": "auto"}, by_default=False),
         CONCAT_LSC,
         MVSCB,
         LSC,
         SC,
         EXACT,
-        Method("Co-training", "CoTraining", cost="cubic", unasked=False),
-        Method("Co-regularised, pairwise", "CoRegularised", cost="cubic", unasked=False),
-        Method("Co-regularised, centroid", "CoRegularised", {"kind": "centroid"}, cost="cubic", unasked=False),
-        Method("AASC", "AASC", cost="cubic", unasked=False),
-        Method("MKL", "MultipleKernelLaplacian", cost="cubic", unasked=False),
-        Method("RMSC", "RMSC", cost="cubic", unasked=False),
-        Method("MMSC", "MMSC", cost="cubic", unasked=False),
-        Method("MSCMO", "MSCMO", cost="cubic", unasked=False),
-        Method("MultiNMF", "MultiNMF", unasked=False),
-        Method("LT-MSC", "LTMSC", cost="cubic", unasked=False),
-        Method("DiMSC", "DiMSC", cost="cubic", unasked=False),
-        Method("FastMICE", "FastMICE", unasked=False),
-        Method("AIMC", "AIMC", unasked=False),
-        Method("LMVSC", "LMVSC", unasked=False),
-        Method("SMVSC", "SMVSC", unasked=False),
-        Method("FPMVS-CAG", "FPMVSCAG", unasked=False),
-        Method("SFMC", "SFMC", unasked=False),
-        Method("U-SPEC", "USPEC", one_view=True, unasked=False),
-        Method("U-SENC", "USENC", one_view=True, unasked=False),
-        Method("Nystroem", "Nystroem", one_view=True, unasked=False),
-        Method("KASP", "KASP", one_view=True, unasked=False),
-        Method("Shinnou and Sasaki", "ShinnouSasaki", one_view=True, unasked=False),
-        Method("PIC", "PIC", one_view=True, unasked=False),
-        Method("Sequential", "Sequential", one_view=True, unasked=False),
-        Method("Commute times", "CommuteTime", one_view=True, unasked=False),
-        Method("Sparse auto-encoder", "SparseAutoencoder", cost="quadratic", one_view=True, unasked=False),
+        Method("Co-training", "CoTraining", cost="cubic", by_default=False),
+        Method("Co-regularised, pairwise", "CoRegularised", cost="cubic", by_default=False),
+        Method("Co-regularised, centroid", "CoRegularised", {"kind": "centroid"}, cost="cubic", by_default=False),
+        Method("AASC", "AASC", cost="cubic", by_default=False),
+        Method("MKL", "MultipleKernelLaplacian", cost="cubic", by_default=False),
+        Method("RMSC", "RMSC", cost="cubic", by_default=False),
+        Method("MMSC", "MMSC", cost="cubic", by_default=False),
+        Method("MSCMO", "MSCMO", cost="cubic", by_default=False),
+        Method("MultiNMF", "MultiNMF", by_default=False),
+        Method("LT-MSC", "LTMSC", cost="cubic", by_default=False),
+        Method("DiMSC", "DiMSC", cost="cubic", by_default=False),
+        Method("FastMICE", "FastMICE", by_default=False),
+        Method("AIMC", "AIMC", by_default=False),
+        Method("LMVSC", "LMVSC", by_default=False),
+        Method("SMVSC", "SMVSC", by_default=False),
+        Method("FPMVS-CAG", "FPMVSCAG", by_default=False),
+        Method("SFMC", "SFMC", by_default=False),
+        Method("U-SPEC", "USPEC", one_view=True, by_default=False),
+        Method("U-SENC", "USENC", one_view=True, by_default=False),
+        Method("Nystroem", "Nystroem", one_view=True, by_default=False),
+        Method("KASP", "KASP", one_view=True, by_default=False),
+        Method("Shinnou and Sasaki", "ShinnouSasaki", one_view=True, by_default=False),
+        Method("PIC", "PIC", one_view=True, by_default=False),
+        Method("Sequential", "Sequential", one_view=True, by_default=False),
+        Method("Commute times", "CommuteTime", one_view=True, by_default=False),
+        Method("Sparse auto-encoder", "SparseAutoencoder", cost="quadratic", one_view=True, by_default=False),
     )
 }
 

@@ -164,10 +164,10 @@ def fuse(graphs: Sequence[np.ndarray], n_clusters: int, max_iter: int) -> FusedG
         weights = simplex_minimum(inner, products)[0]  # (V,)
         target = weighted_sum(graphs, weights)
         objective.append(float(np.sum((fused - target) ** 2, dtype=np.float64)))
-        n_pieces, labels = components(fused)
-        if n_pieces == n_clusters:
+        n_components, labels = components(fused)
+        if n_components == n_clusters:
             break
-        if n_pieces > n_clusters:
+        if n_components > n_clusters:
             fused, pull = before, pull / 2
         else:
             pull *= 2

@@ -114,7 +114,7 @@ def describe_disagreement(model: Any, sample: Sample, names: RowNames) -> dict[s
     with_outcome = (sample.opinions == sample.labels[:, None]) & asked
     counts = asked.sum(axis=1)
     share = with_outcome.sum(axis=1) / np.maximum(counts, 1)  # (s,) of the views that have the row
-    drawn = sample.drawn
+    drawn = sample.uniform
     disputed = np.lexsort((sample.confidence, share))[:DISPUTED_ROWS]
     return {
         "views": [shown(name) for name in model.view_names_],

@@ -50,7 +50,8 @@ class Sample:
     rows: np.ndarray  # (s,) row numbers, ascending
     labels: np.ndarray  # (s,)
     confidence: np.ndarray  # (s,)
-    drawn: np.ndarray  # (s,) bool: drawn at random, and so used for shares; False for rows added by number
+    drawn: np.ndarray  # (s,) bool: drawn at random within its cluster; False for rows added by number
+    uniform: np.ndarray  # (s,) bool: drawn from all rows with equal probability, and so used for shares of all rows
     views: Views | None = None  # these rows alone, in host memory; None without X
     present: np.ndarray | None = None  # (V,) share of all rows that have each view
     embedding: np.ndarray | None = None  # (s, c)
@@ -63,9 +64,10 @@ class Sample:
 
 def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, wanted: Any = ()) -> Sample:
     """Return a random sample and the ``wanted`` rows; with X, which is read once, also their values and embedding."""
-    drawn = draw_rows(outcome.labels, model.n_clusters_, size, seed)
+    drawn, uniform = draw_rows(outcome.labels, model.n_clusters_, size, seed)
     rows = np.union1d(drawn, np.asarray(wanted, dtype=drawn.dtype))
-    kept = Sample(rows, outcome.labels[rows], outcome.confidence[rows], np.isin(rows, drawn))
+    known = outcome.labels[rows], outcome.confidence[rows]
+    kept = Sample(rows, *known, np.isin(rows, drawn), np.isin(rows, drawn[uniform]))
     if X is None:
         return replace(kept, embedding=None if outcome.embedding is None else outcome.embedding[rows])
     fitted = fitted_of(model)
@@ -84,7 +86,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
             f"X does not hold the rows of the fit: only {same:.0%} of those looked at get their label again. "
             "Pass the rows of the fit, in their order."
         )
-    present = np.array([share_present(*pair) for pair in zip(whole, views, strict=True)])  # (V,)
+    present = np.array([share_present(*pair, kept.uniform) for pair in zip(whole, views, strict=True)])  # (V,)
     return replace(kept, views=views, present=present, embedding=embedding, opinions=opinions)
 
 
@@ -95,10 +97,11 @@ def in_memory(views: Views, rows: np.ndarray, n_threads: int) -> Views:
     return Views(tuple(replace(view, data=to_host(view.data)) for view in taken))
 
 
-def share_present(whole: View, sampled: View) -> float:
+def share_present(whole: View, sampled: View, uniform: np.ndarray) -> float:
     """Return the share of rows that have a view, estimated from the sample if only reading shows which rows lack it."""
-    present = (sampled if whole.may_lack else whole).present
-    return 1.0 if present is None else float(np.mean(present))
+    if whole.may_lack:
+        return 1.0 if sampled.present is None else float(np.mean(sampled.present[uniform]))
+    return 1.0 if whole.present is None else float(np.mean(whole.present))
 
 
 def explain_all(fitted: Fitted, views: Views, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -115,20 +118,22 @@ def explain(fitted: Fitted, views: Views, rows: np.ndarray) -> tuple[np.ndarray,
     return fitted.explain_rows(to_host(views.read(rows)))  # (b, c), (b, V)
 
 
-def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> np.ndarray:
-    """Return sorted row numbers: a uniform sample, and more rows of clusters with fewer than LEAST_PER_CLUSTER in it.
+def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return sorted row numbers, and which of them are a uniform sample of all rows.
+
+    The others are added for clusters with fewer than LEAST_PER_CLUSTER rows in that sample.
 
     Examples
     --------
     >>> import numpy as np
     >>> labels = np.repeat([0, 1], [10_000, 3])
-    >>> rows = draw_rows(labels, 2, 100, seed=0)
-    >>> len(rows), rows[-3:]
-    (103, array([10000, 10001, 10002]))
+    >>> rows, uniform = draw_rows(labels, 2, 100, seed=0)
+    >>> len(rows), rows[-3:], int(uniform.sum())
+    (103, array([10000, 10001, 10002]), 100)
     """
     n = len(labels)
     if n <= size:
-        return np.arange(n)
+        return np.arange(n), np.ones(n, dtype=bool)
     rng = np.random.default_rng(seed)
     drawn = rng.choice(n, size, replace=False)
     chosen = np.zeros(n, dtype=bool)
@@ -137,4 +142,5 @@ def draw_rows(labels: np.ndarray, n_clusters: int, size: int, seed: int) -> np.n
     for cluster in np.flatnonzero(seen < LEAST_PER_CLUSTER):
         rest = np.flatnonzero((labels == cluster) & ~chosen)
         chosen[rng.permutation(rest)[: LEAST_PER_CLUSTER - seen[cluster]]] = True
-    return np.flatnonzero(chosen)  # (s,)
+    rows = np.flatnonzero(chosen)
+    return rows, np.isin(rows, drawn)  # (s,), (s,)

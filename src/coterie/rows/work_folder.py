@@ -132,20 +132,22 @@ class WorkFolder:
         return f"{self.token}/{path.relative_to(self.path).as_posix()}"
 
     def _no_space(self, error: OSError, needed: int) -> str:
-        free = f"{in_bytes(shutil.disk_usage(self.path).free)} are free, and " if error.errno == errno.ENOSPC else ""
+        free = (
+            f"{format_bytes(shutil.disk_usage(self.path).free)} are free, and " if error.errno == errno.ENOSPC else ""
+        )
         room = "Allow larger files (ulimit -f)" if error.errno == errno.EFBIG else "Make room"
         remedy = f"{room} and call fit again with the same work_dir: what is finished is kept"
         if not self.resumable:
             remedy = f"{room}, or name a folder on a larger disk as work_dir"
-        return f"{error.strerror}: {free}this step needs {in_bytes(needed)} more. {remedy}."
+        return f"{error.strerror}: {free}this step needs {format_bytes(needed)} more. {remedy}."
 
 
-def in_bytes(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Return a number of bytes as text.
 
     Examples
     --------
-    >>> in_bytes(71599), in_bytes(5 * 10**9)
+    >>> format_bytes(71599), format_bytes(5 * 10**9)
     ('71,599 bytes', '5.00 GB')
     """
     return (

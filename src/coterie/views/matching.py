@@ -59,7 +59,7 @@ def align_views(views: list[View], tables: list[Any], order: Any = None) -> View
     ``order`` is a pandas index of all rows, for AnnData and MuData, which have one besides those of the tables.
     """
     if order is not None:
-        return place_by_index(views, [table.index for table in tables], order)
+        return reindex_views(views, [table.index for table in tables], order)
     if any(isinstance(view.data, DaskTable) for view in views):
         check_divisions(views, tables)
         return align_by_partition(views)
@@ -222,20 +222,20 @@ def align_by_index(views: list[View], ids: list[Any]) -> Views:
     for view, index in zip(views, ids, strict=True):
         check_index(view.name, index)
         union = appended(union, index[union.get_indexer(index) < 0])
-    warn_of_writing(views, ids)
-    return place_by_index(views, ids, union)
+    warn_of_notation(views, ids)
+    return reindex_views(views, ids, union)
 
 
-def warn_of_writing(views: list[View], ids: list[Any]) -> None:
+def warn_of_notation(views: list[View], ids: list[Any]) -> None:
     """Warn of unmatched ids that differ in notation alone, such as 7, "7" and "007"."""
-    from coterie.formats.matching import alike_but_for_writing
+    from coterie.formats.matching import notation_mismatches
 
     lone = []
     for number, (view, index) in enumerate(zip(views, ids, strict=True)):
         others = [other for at, other in enumerate(ids) if at != number]
         alone = np.all([other.get_indexer(index) < 0 for other in others], axis=0)  # (n,)
         lone.append((f"View {view.name!r}", np.asarray(index)[alone]))
-    for sentence in alike_but_for_writing(lone):
+    for sentence in notation_mismatches(lone):
         warnings.warn(sentence, stacklevel=2)
 
 
@@ -272,7 +272,7 @@ def in_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def place_by_index(views: list[View], ids: list[Any], order: Any) -> Views:
+def reindex_views(views: list[View], ids: list[Any], order: Any) -> Views:
     """Return the views with the rows of ``order``: a row has the views whose index holds its id."""
     aligned = []
     for view, index in zip(views, ids, strict=True):
@@ -297,9 +297,9 @@ def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
     known = set(index.tolist())
     found = np.array([row in known for row in ids.tolist()])  # (n,)
     if not found.any():
-        from coterie.formats.matching import alike_but_for_writing
+        from coterie.formats.matching import notation_mismatches
 
-        sentence = next(alike_but_for_writing([(label, np.asarray(index)), ("the rows", ids)]), None)
+        sentence = next(notation_mismatches([(label, np.asarray(index)), ("the rows", ids)]), None)
         if sentence is not None:
             raise ValueError(f"{sentence} Pass an array if the values are in the rows' order.")
         return values

@@ -59,7 +59,7 @@ class View:
     def read(self, rows: slice | np.ndarray) -> ViewBlock:
         """Return the given rows, as stored; rows that lack the view are zero."""
         block = self._stored(rows)
-        return withoutnan_rows(block) if self.may_lack else block
+        return mask_nan_rows(block) if self.may_lack else block
 
     def take(self, rows: np.ndarray) -> View:
         """Return the given rows as a view in memory."""
@@ -213,7 +213,7 @@ class RowRange:
         return RawRows(self.origin + self.first_row, self.source.read(slice(self.first_row, self.stop)))
 
 
-def withoutnan_rows(block: ViewBlock) -> ViewBlock:
+def mask_nan_rows(block: ViewBlock) -> ViewBlock:
     """Return a block of host memory with the rows that are NaN throughout marked as lacking the view."""
     missing = nan_rows(block.data)
     if not len(missing):
