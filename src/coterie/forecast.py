@@ -31,17 +31,16 @@ from coterie.views import Views
 from coterie.views.preparation import FITTED_NUMBERS, most_directions
 
 # (a, b, c) of a stage's seconds on one thread: a + b * products / their rate + c * passes / their rate. Measured by
-# benchmarks/scripts/forecast.py, by least squares of the logarithms, and then halved: fits have become faster since,
-# and took .24 to .55 of the forecast on three other shapes.
+# benchmarks/scripts/forecast.py, by least squares of the logarithms.
 COSTS: dict[str, tuple[float, float, float]] = {
-    "preparation": (0.005, 2.1, 32),
-    "landmarks": (0.00265, 0.285, 0.85),
-    "graphs": (0.019, 1.6, 0.215),
-    "n_clusters": (0.00435, 0.9, 0.185),
-    "rounds": (0.0049, 0.55, 0.65),
-    "assignment": (0.00265, 70, 0.1),
-    "pilot": (0.105, 7.5, 0.0),
-    "stability": (0.02, 0.0, 1),  # of one check by two halves of the landmarks, where clusters hardly touch
+    "preparation": (0.0021, 2.8, 51),
+    "landmarks": (0.0025, 0.95, 0.87),
+    "graphs": (0.021, 2.8, 0.17),
+    "n_clusters": (0.04, 0.41, 0.68),
+    "rounds": (0.038, 0.015, 0.28),
+    "assignment": (0.0031, 110, 0.022),
+    "pilot": (0.032, 0.0, 3),
+    "stability": (0.034, 4.2, 0.14),  # of one check by two halves of the landmarks, where clusters hardly touch
 }
 
 # The share of a fit's work that is not parallel: a million rows x 448 took 15.5, 8.3, 4.8, 3.6 and 4.0 s on 1, 2,
