@@ -527,7 +527,8 @@ def make_fitted(
     graphs, clusters, explanation, stability = found.graphs, found.clusters, found.explanation, found.stability
     cut, assignment = found.cut, found.assignment
     training, graph_map = cut.training, graphs.graph_map
-    last, first, has_constant = training.view, training.first_view, cut.choice.rounds.add_constant
+    last, first, rounds = training.view, training.first_view, cut.choice.rounds
+    has_constant = rounds.add_constant or not rounds.drop_first
     return Fitted(
         row_map=to_host(cut.row_map),
         shapes=tuple(Shape.of(view) for view in views),
