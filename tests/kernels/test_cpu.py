@@ -40,6 +40,21 @@ def test_smallest_adds_views_up(rng, n_views):
         np.testing.assert_array_equal(found, alone)
 
 
+def test_products_are_finished_and_searched_in_one_pass(rng):
+    rows, landmarks = (rng.normal(size=(n, 4)).astype(np.float32) for n in (60, 300))
+    norms = tuple(np.einsum("ij,ij->i", part, part) for part in (rows, landmarks))
+    norms[0][5] = np.inf  # the row lacks the view
+    apart = kernels.finish_distances(rows @ landmarks.T, *norms)
+    together = rows @ landmarks.T
+    found = kernels.new_neighbours(60, 20, 300, rows)
+    kernels.finish_and_find(together, *norms, [5, 7], (found[0][:, 3:15], found[1][:, 3:15]))
+    np.testing.assert_array_equal(together, apart)
+    for part, start in zip(kernels.smallest(apart[None], [5, 7]), (3, 8), strict=True):
+        stop = start + part[0].shape[1]
+        np.testing.assert_array_equal(found[0][:, start:stop], part[0])
+        np.testing.assert_array_equal(found[1][:, start:stop], part[1])
+
+
 def test_gaussian_weights():
     distances = np.array([[0.0, 1.0, 4.0], [1e8, 1e8 + 1, np.inf], [np.inf] * 3, [0, 0, 0]])
     squares = np.column_stack([distances, distances])

@@ -1,5 +1,7 @@
 """The loops in NumPy beside the compiled ones: the same neighbours, and the same numbers up to rounding."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -47,9 +49,23 @@ def test_distances_and_neighbours_are_the_same_to_the_bit(rng, dtype):
     ties[:, 5, 20:] = np.inf
     scales = np.array([5, 2, 17])
     empty = np.zeros((30, 24), np.uint16), np.zeros((30, 24), dtype)
-    for part in (1, 2):
-        compiled, plain = both("smallest", (ties, scales, *empty), lambda own, part=part: own[1 + part])
+    finished = (ties, np.empty(0, dtype), np.empty(0, dtype))
+    products = (products[None], *arguments[1:])
+    for given, part in itertools.product((finished, products), (4, 5)):
+        compiled, plain = both("smallest", (*given, scales, *empty), lambda own, part=part: own[part])
         np.testing.assert_array_equal(compiled, plain)
+
+
+def test_rows_beyond_limits(rng):
+    squares = rng.random((50, 9)).astype(np.float32)
+    squares[3], squares[4, :3] = np.inf, 0
+    columns, limits = np.array([[0, 3], [6, 9]]), np.array([0.9, 0.5])
+    expected = (squares[:, :3] > 0.9).any(axis=1) | (squares[:, 6:] > 0.5).any(axis=1)
+    expected[3] = False  # the row lacks the view
+    for module in (_numba, _plain):
+        beyond = np.zeros(50, dtype=bool)
+        module.any_beyond(squares, columns, limits, beyond)
+        np.testing.assert_array_equal(beyond, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,8 +15,11 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 _said = False
 
 
-def compiled(**options: Any) -> Callable[[Any], Any]:
+def compiled(fastmath: Any = False) -> Callable[[Any], Any]:
     """Return numba's decorator for functions that run without the GIL.
+
+    Fastmath is always given: otherwise numba takes it from the function that happens to be compiled first of those that
+    call this one, and rounding would depend on that.
 
     Machine code is cached beside the package, in the user's cache folder, or in NUMBA_CACHE_DIR. Where none of these
     can be written, as in a hardened container, every process compiles the functions again.
@@ -24,12 +27,12 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
 
     def decorate(function: Any) -> Any:
         try:
-            found = njit(cache=True, nogil=True, **options)(function)
+            found = njit(cache=True, nogil=True, fastmath=fastmath)(function)
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
             warn_once("cannot be kept in any folder")
-            return njit(nogil=True, **options)(function)
+            return njit(nogil=True, fastmath=fastmath)(function)
         tolerate_cache_errors(found)
         return found
 

@@ -50,16 +50,22 @@ def level(data, center, scale, rows):
 
 @compiled()
 def finish_distances(products, row_norms, landmark_norms):
-    """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero.
+    """Turn products x.m into squared distances |x|^2 + |m|^2 - 2 x.m, in place, never below zero."""
+    for i in range(products.shape[0]):
+        finish_row(products[i], row_norms[i], landmark_norms)
+
+
+@compiled()
+def finish_row(products, row_norm, landmark_norms):
+    """Do this for one row.
 
     Computed as (|x|^2 - x.m) + (|m|^2 - x.m): where x is near m both differences are exact, so their small sum is not
     lost to rounding. For the same reason, fastmath is off.
     """
     zero = products.dtype.type(0)  # a Python 0 would promote everything to float64
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            product = products[i, j]
-            products[i, j] = max((row_norms[i] - product) + (landmark_norms[j] - product), zero)
+    for j in range(products.shape[0]):
+        product = products[j]
+        products[j] = max((row_norm - product) + (landmark_norms[j] - product), zero)
 
 
 @compiled()
@@ -152,12 +158,13 @@ USUAL_BITS = 4
 
 
 @compiled(fastmath=FASTMATH)
-def smallest(distances, scales, indices, values):
+def smallest(distances, row_norms, landmark_norms, scales, indices, values):
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``.
 
-    ``distances`` (V x b x p) are summed over the views. The columns of the scales lie side by side; within each scale
-    neighbours are sorted by landmark, so that sums over them read memory in order. Among equal distances the first
-    landmark wins. NaN distances sort last.
+    ``distances`` (V x b x p) are summed over the views. With ``row_norms`` (b) they are the products of a single view,
+    which are turned into distances in place: a row at a time, while it is in the cache. The columns of the scales lie
+    side by side; within each scale neighbours are sorted by landmark, so that sums over them read memory in order.
+    Among equal distances the first landmark wins. NaN distances sort last.
 
     Mispredicted branches would take most of the time. So an upper bound is found by counting, on the minima of groups;
     the candidates within it are found by comparing 64 values at once, and are ranked by counting again.
@@ -171,13 +178,16 @@ def smallest(distances, scales, indices, values):
     ranks = np.empty(p, dtype=np.int32)
     chosen = np.empty(p + 1, dtype=np.int32)
     total = np.empty(p if n_views > 1 else 0, dtype=distances.dtype)
-    bound = distances[0, 0, 0]  # the previous row's bound is the guess: a bad one costs time and changes no result
+    bound = distances.dtype.type(np.inf)
     for i in range(n):
         row = distances[0, i]
+        if len(row_norms):
+            finish_row(row, row_norms[i], landmark_norms)
         if n_views > 1:
             add_views(distances, i, total)
             row = total
         fold(row, n_groups, least)
+        # The previous row's bound is the guess: a bad one costs time and changes no result.
         bound = bound_of_smallest(least, q, bound if np.isfinite(bound) else row[0])
         n_near = find_within(row, bound, near)
         if n_near > MOST_CANDIDATES:
@@ -292,6 +302,16 @@ def sort_neighbours(indices, weights):
                 indices[i, at], weights[i, at] = indices[i, at - 1], weights[i, at - 1]
                 at -= 1
             indices[i, at], weights[i, at] = index, weight
+
+
+@compiled()
+def any_beyond(squares, columns, limits, beyond):
+    """Write to ``beyond`` whether any finite value of each row is beyond the limit of its range of ``columns``."""
+    for i in range(squares.shape[0]):
+        for v in range(limits.shape[0]):
+            for s in range(columns[v, 0], columns[v, 1]):
+                if limits[v] < squares[i, s] < np.inf:
+                    beyond[i] = True
 
 
 @compiled()

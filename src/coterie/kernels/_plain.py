@@ -33,8 +33,17 @@ def impute_distances(distances: np.ndarray, likeness: np.ndarray, total: np.ndar
     total[:] = np.where(known.any(axis=0), seen.sum(axis=0) + imputed, np.inf)
 
 
-def smallest(distances: np.ndarray, scales: np.ndarray, indices: np.ndarray, values: np.ndarray) -> None:
+def smallest(
+    distances: np.ndarray,
+    row_norms: np.ndarray,
+    landmark_norms: np.ndarray,
+    scales: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+) -> None:
     """Write each row's q nearest landmarks, for every q of ``scales``, to ``indices`` and ``values``."""
+    if len(row_norms):  # these are products yet
+        finish_distances(distances[0], row_norms, landmark_norms)
     total = distances[0]
     for own in distances[1:]:
         total = total + own  # (b, p)
@@ -43,6 +52,13 @@ def smallest(distances: np.ndarray, scales: np.ndarray, indices: np.ndarray, val
         chosen = np.sort(order[:, :q], axis=1)  # (b, q)
         indices[:, stop - q : stop] = chosen
         values[:, stop - q : stop] = np.take_along_axis(total, chosen, axis=1)
+
+
+def any_beyond(squares: np.ndarray, columns: np.ndarray, limits: np.ndarray, beyond: np.ndarray) -> None:
+    """Write whether any finite value of each row is beyond the limit of its range of columns."""
+    for (start, stop), limit in zip(columns, limits, strict=True):
+        own = squares[:, start:stop]  # (b, q)
+        beyond |= ((own > limit) & np.isfinite(own)).any(axis=1)
 
 
 def gaussian_exponents(squares: np.ndarray, bounds: np.ndarray, bandwidths: np.ndarray) -> None:

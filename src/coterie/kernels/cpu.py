@@ -317,14 +317,29 @@ def impute_distances(distances: np.ndarray, likeness: np.ndarray) -> np.ndarray:
     return total  # (b, p)
 
 
-def smallest(distances: np.ndarray, scales: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+def finish_and_find(
+    products: np.ndarray,
+    row_norms: np.ndarray,
+    landmark_norms: np.ndarray,
+    scales: Sequence[int],
+    found: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Turn products x.m into squared distances, in place, and write the nearest landmarks to ``found``: in one pass."""
+    loops().smallest(products[None], row_norms, landmark_norms, np.array(scales), *found)
+
+
+def smallest(
+    distances: np.ndarray, scales: Sequence[int], found: tuple[np.ndarray, np.ndarray] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return each row's q nearest landmarks by the sum of distances (V, b, p), in the order of the landmarks.
 
-    The list has a pair of landmark numbers and distances (b, q) for every q of ``scales``.
+    The list has a pair of landmark numbers and distances (b, q) for every q of ``scales``: the columns of ``found``,
+    which are written to, or of new arrays.
     """
     _, n, p = distances.shape
-    indices, values = new_neighbours(n, sum(scales), p, distances)
-    loops().smallest(np.ascontiguousarray(distances), np.array(scales), indices, values)
+    indices, values = found or new_neighbours(n, sum(scales), p, distances)
+    nothing = np.empty(0, distances.dtype)  # the distances are finished
+    loops().smallest(np.ascontiguousarray(distances), nothing, nothing, np.array(scales), indices, values)
     stops = accumulate(scales)
     return [(indices[:, stop - q : stop], values[:, stop - q : stop]) for q, stop in zip(scales, stops, strict=True)]
 
@@ -333,6 +348,13 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.nd
     """Return empty arrays for landmark numbers and for distances in the precision of ``like``."""
     index_type = np.uint16 if n_landmarks <= 2**16 else np.uint32
     return np.empty((n_rows, n_neighbours), index_type), np.empty((n_rows, n_neighbours), like.dtype)
+
+
+def any_beyond(squares: np.ndarray, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> np.ndarray:
+    """Return whether any finite value of each row is beyond the limit of its range of columns (first, last)."""
+    beyond = np.zeros(len(squares), dtype=bool)
+    loops().any_beyond(squares, np.array(columns), limits, beyond)
+    return beyond  # (b,)
 
 
 def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float]) -> np.ndarray:

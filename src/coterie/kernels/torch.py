@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -180,14 +180,28 @@ def widened(table: Any, multiple: int) -> Any:
     return torch.nn.functional.pad(table, (0, missing)) if missing else table.contiguous()
 
 
-def smallest(distances: Any, scales: Sequence[int]) -> list[tuple[Any, Any]]:
-    """Return each row's q nearest landmarks by the sum of distances (V, b, p), and those sums, for every q."""
+def finish_and_find(
+    products: Any, row_norms: Any, landmark_norms: Any, scales: Sequence[int], found: tuple[Any, Any]
+) -> None:
+    """Turn products x.m into squared distances, in place, and write the nearest landmarks to ``found``."""
+    smallest(finish_distances(products, row_norms, landmark_norms)[None], scales, found)
+
+
+def smallest(distances: Any, scales: Sequence[int], found: tuple[Any, Any] | None = None) -> list[tuple[Any, Any]]:
+    """Return each row's q nearest landmarks by the sum of distances (V, b, p), and those sums, for every q.
+
+    The scales are written to ``found``, side by side, if there is one.
+    """
     total = distances[0]
     for more in distances[1:]:
         total = total + more
     squares, order = total.sort(dim=1, stable=True)
     indices = order[:, : max(scales)].to(index_type(distances.shape[2]))
-    return [(indices[:, :q], squares[:, :q]) for q in scales]  # a smaller scale is a prefix of a larger one
+    parts = [(indices[:, :q], squares[:, :q]) for q in scales]  # a smaller scale is a prefix of a larger one
+    if found is not None:
+        for part, q, stop in zip(parts, scales, accumulate(scales), strict=True):
+            found[0][:, stop - q : stop], found[1][:, stop - q : stop] = part
+    return parts
 
 
 def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) -> tuple[Any, Any]:
@@ -197,6 +211,17 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) 
     shape = (n_neighbours, n_rows)
     indices = torch.empty(shape, dtype=index_type(n_landmarks), device=like.device)
     return indices.mT, torch.empty(shape, dtype=like.dtype, device=like.device).mT
+
+
+def any_beyond(squares: Any, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> Any:
+    """Return whether any finite value of each row is beyond the limit of its range of columns (first, last)."""
+    import torch
+
+    beyond = torch.zeros(len(squares), dtype=torch.bool, device=squares.device)  # (b,)
+    for (start, stop), limit in zip(columns, limits.tolist(), strict=True):
+        own = squares[:, start:stop]  # (b, q)
+        beyond |= ((own > limit) & own.isfinite()).any(dim=1)
+    return beyond
 
 
 def gaussian(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]) -> Any:

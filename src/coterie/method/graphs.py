@@ -284,12 +284,9 @@ class GraphMap:
 
         Only these rows can exceed a limit by :meth:`nearest_distances`, which takes longer.
         """
-        beyond = np.zeros(len(found.squares), dtype=bool)  # (b,)
-        for g, limit in zip(self.nearest_graphs, limits, strict=False):
-            squares = found.squares[:, self._columns(g)]  # (b, q)
-            xp = array_namespace(squares)
-            beyond |= to_host(xp.any((squares > limit**2 * ROUNDED_DOWN) & xp.isfinite(squares), axis=1))
-        return np.flatnonzero(beyond)
+        columns = [(self.bounds[g], self.bounds[g + 1]) for g in self.nearest_graphs[: len(limits)]]
+        beyond = kernels_of(found.squares).any_beyond(found.squares, columns, limits**2 * ROUNDED_DOWN)  # (b,)
+        return np.flatnonzero(to_host(beyond))
 
     @cached_property
     def nearest_graphs(self) -> list[int]:
@@ -313,30 +310,41 @@ class GraphMap:
         distances = scratch(
             (len(prepared), len(prepared[0].norms), self.n_landmarks), self.landmarks[0].norms
         )  # (V, b, p)
-        for v, own in enumerate(prepared):  # a view's distances are searched while they are in the cache
+        kernels = kernels_of(distances)
+        for v, own in enumerate(prepared):  # a view's products are finished and searched while they are in the cache
             with watch("product"):
-                squared_distances(own.rows, own.norms, self.landmarks[v], out=distances[v])
+                kernels.products(own.rows, self.landmarks[v].columns, distances[v])
             with watch("neighbours"):
-                self._search(v, distances[v : v + 1], distances, found)
-        with watch("neighbours"):
-            if CONCATENATION in self.searches:
+                norms = own.norms, self.landmarks[v].norms
+                if v in self.searches:
+                    kernels.finish_and_find(distances[v], *norms, self._scales(v), self._part_of(v, found))
+                else:
+                    kernels.finish_distances(distances[v], *norms)
+        if CONCATENATION in self.searches:
+            with watch("neighbours"):
                 overall = distances
                 if any(own.gaps for own in prepared):
                     overall = impute_distances(distances, self.likeness)[None]
-                self._search(CONCATENATION, overall, distances, found)
+                kernels.smallest(overall, self._scales(CONCATENATION), self._part_of(CONCATENATION, found))
+                self._measure_shared(distances, found)
 
-    def _search(self, search: int, distances: Any, by_view: Any, found: Neighbours) -> None:
-        """Write the nearest landmarks by the sum of ``distances``; shared graphs get distances in their own view."""
-        graphs = self.searches.get(search, [])
-        if not graphs:
-            return
-        scales = [self.graphs[g].n_neighbors for g in graphs]
-        for g, (indices, squares) in zip(graphs, kernels_of(distances).smallest(distances, scales), strict=True):
-            if self.graphs[g].shared:
-                xp = array_namespace(indices)
-                own = by_view[self.graphs[g].view]  # (b, p)
-                squares = xp.take_along_axis(own, xp.astype(indices, xp.int64), axis=1)  # (b, q)
-            found.write(self._columns(g), indices, squares)
+    def _measure_shared(self, distances: Any, found: Neighbours) -> None:
+        """Replace the squared distances over all views by those in the graph's own view, for shared graphs."""
+        for g, graph in enumerate(self.graphs):
+            if graph.shared:
+                xp, columns = array_namespace(distances), self._columns(g)
+                indices = xp.astype(found.indices[:, columns], xp.int64)  # (b, q)
+                found.squares[:, columns] = xp.take_along_axis(distances[graph.view], indices, axis=1)
+
+    def _scales(self, search: int) -> list[int]:
+        """Return the numbers of neighbours of the graphs of a search."""
+        return [self.graphs[g].n_neighbors for g in self.searches[search]]
+
+    def _part_of(self, search: int, found: Neighbours) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns of ``found`` that belong to the graphs of a search, which lie side by side."""
+        graphs = self.searches[search]
+        columns = slice(self.bounds[graphs[0]], self.bounds[graphs[-1] + 1])
+        return found.indices[:, columns], found.squares[:, columns]
 
     def _columns(self, g: int) -> slice:
         return slice(self.bounds[g], self.bounds[g + 1])
