@@ -182,7 +182,7 @@ def solved(graphs, settings, **changes):
     choice = Choice("diffusion", rounds)
     training = learn(graphs, graphs.rows, choice, Progress(False))
     cut = cut_graphs(graphs, graphs.rows, choice, training, sample, settings, 3, rng)
-    return cut, np.asarray(assign_rows(cut.rows, cut.centroids, graphs.familiarity, settings).labels)
+    return cut, np.asarray(assign_rows(graphs, graphs.rows, cut, settings).labels)
 
 
 @pytest.mark.parametrize("place", ["memory", "disk", "torch"])

@@ -5,7 +5,7 @@ Every stage is a function of the results of the stages before it; nothing is pub
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,11 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import array_namespace, to_host
+from coterie.arrays import to_host
 from coterie.joining import Graphs, PreparedSample, join, prepare_sample, settle_landmarks, share_directions
 from coterie.method import candidates
 from coterie.method.agreement import has_non_text_view
-from coterie.method.assignment import Census, assign, count_clusters, fit_centroids, merge_censuses
+from coterie.method.assignment import (
+    AssignedRows,
+    Census,
+    assign_with_confidence,
+    count_clusters,
+    fit_centroids,
+    merge_censuses,
+)
 from coterie.method.candidates import Candidate
 from coterie.method.cotraining import (
     AugmentedView,
@@ -101,7 +108,6 @@ class Assignment:
     confidence: Any  # (n,)
     embedding: Any  # (n, c), or None
     census: Census
-    n_zero: int  # rows that are zero in the embedding
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,7 @@ def fit_graphs(graphs: Graphs, settings: Settings, rng: np.random.Generator, pro
     with progress.stage("centroids"):
         cut = cut_graphs(graphs, learned, choice, training, sample, settings, clusters.k, rng)
     with progress.stage("assignment"):
-        assignment = assign_rows(embed(graphs, learned, cut), cut.centroids, graphs.familiarity, settings)
+        assignment = assign_rows(graphs, learned, cut, settings)
     with progress.stage("explanation"):
         labels = assignment.rows.take(sample.numbers).labels
         explanation = explain(sample.block, labels, cut.row_map, clusters.k, settings.n_threads)
@@ -431,35 +437,41 @@ def learn(
     )
 
 
-def embed(graphs: Graphs, learned: Rows, cut: Cut) -> Rows:
-    """Return the embedding of all rows; the graphs' rows are consumed."""
-    if learned is graphs.rows:  # the rounds learned from all rows
-        return cut.rows
-    row_map = cut.row_map  # only guides and basis are sent to where the rows are, without the landmarks
-    guided = partial(follow, guides=row_map.guides, basis=row_map.basis, bounds=graphs.graph_map.bounds)
-    return graphs.rows.replace(guided)  # (b, c)
+def assign_rows(graphs: Graphs, learned: Rows, cut: Cut, settings: Settings) -> Assignment:
+    """Return the nearest centroid of every row; the graphs' rows are consumed.
 
-
-def assign_rows(rows: Rows, centroids: np.ndarray, familiarity: Any, settings: Settings) -> Assignment:
-    """Return the nearest centroid of every row; ``rows`` are blocks of the embedding.
-
-    Confidence is multiplied by ``familiarity`` (n,), below 1 for rows far from all landmarks, as for new rows.
+    Confidence is multiplied by ``familiarity``, below 1 for rows far from all landmarks, as for new rows.
     """
-    found = rows.map(partial(assign, centroids=centroids))
+    own = partial(assign_with_confidence, centroids=cut.centroids)
+    row_map, embedding = cut.row_map, None  # the landmarks are not sent to where the rows are
+    guided = partial(follow, guides=row_map.guides, basis=row_map.basis, bounds=graphs.graph_map.bounds)
+    known = learned is graphs.rows  # the rounds learned from all rows
+    if known or settings.store_embedding:
+        rows = cut.rows if known else graphs.rows.replace(guided)  # (b, c)
+        found = rows.map(own)
+        embedding = rows.collect(lambda block: block) if settings.store_embedding else None
+    else:
+        found = graphs.rows.replace(partial(follow_and_assign, follow=guided, assign=own))
     labels = found.collect(lambda part: part.labels)
-    confidence = found.collect(lambda part: part.confidence) * familiarity  # (n,)
-    census = merge_censuses(found.each(partial(count_clusters, n_clusters=len(centroids))))
-    must_be_finite("assignment", centroids, census.confidence)
-    n_zero = int(rows.sum(count_zero_rows, lambda: (np.zeros(1, dtype=np.int64),))[0][0])
-    embedding = rows.collect(lambda block: block) if settings.store_embedding else None
-    return Assignment(found, labels, confidence, embedding, census, n_zero)
+    confidence = found.collect(lambda part: part.confidence) * graphs.familiarity  # (n,)
+    census = merge_censuses(found.each(partial(count_clusters, n_clusters=len(cut.centroids))))
+    must_be_finite("assignment", cut.centroids, census.confidence)
+    return Assignment(found, labels, confidence, embedding, census)
+
+
+def follow_and_assign(
+    block: Block, follow: Callable[[Block], np.ndarray], assign: Callable[[np.ndarray], AssignedRows]
+) -> AssignedRows:
+    """Return the clusters of a block's rows: in one pass, so that no row's embedding is stored."""
+    return assign(follow(block))
 
 
 def warn_of_oddities(found: Assignment) -> None:
     """Warn of rows that are zero in the embedding, and of empty clusters."""
-    if found.n_zero:
+    n_zero = int(found.census.n_zero)
+    if n_zero:
         warn_caller(
-            f"{found.n_zero} rows are zero in the embedding, so their labels are arbitrary and their confidence is 0. "
+            f"{n_zero} rows are zero in the embedding, so their labels are arbitrary and their confidence is 0. "
             "Their values are all zero, or the graphs have more components than there are clusters. More clusters or "
             "neighbours may help."
         )
@@ -476,12 +488,6 @@ def warn_of_chance(stability: Stability | None) -> None:
             f"{stability.overall:.2f} (stability_), as in data without clusters. Try another n_clusters (suggest_k), "
             "fewer or other views, or k-means (coterie.peers.ConcatKMeans), and do not rely on single labels."
         )
-
-
-def count_zero_rows(block: np.ndarray, total: tuple[np.ndarray]) -> None:
-    """Add the number of a block's rows that are zero."""
-    xp = array_namespace(block)
-    total[0][0] += int(xp.sum(xp.astype(xp.all(block == 0, axis=1), xp.int64)))
 
 
 def measure_stability(

@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_type_hints
 import numpy as np
 
 from coterie.arrays import array_namespace, like, to_host
-from coterie.method.assignment import Prediction, assign, shares_of_clusters
+from coterie.method.assignment import Prediction, assign, assign_with_confidence, shares_of_clusters
 from coterie.method.explanation import label_by_view, support_by_view
 from coterie.method.novelty import NoveltyScale, familiarity_of
 from coterie.method.rowmap import RowMap
@@ -282,7 +282,7 @@ def predict_block(row_map: RowMap, block: RawRows, centroids: np.ndarray, scale:
         novelty = like(scale.novelty(graph_map.nearest_distances(found)), found.squares, np.float32)  # (b,)
     familiarity = familiarity_of(found, graph_map, scale)  # (b,)
     embedding = row_map.follow(graph_map.weigh(found))  # (b, c)
-    part = assign(embedding, centroids)
+    part = assign_with_confidence(embedding, centroids)
     labels = mask_absent(part.labels, block)
     return Prediction(block.first_row, labels, part.confidence * familiarity, embedding, novelty)
 

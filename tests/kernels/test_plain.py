@@ -56,6 +56,22 @@ def test_distances_and_neighbours_are_the_same_to_the_bit(rng, dtype):
         np.testing.assert_array_equal(compiled, plain)
 
 
+def test_confidence_and_rows_of_zeros(rng):
+    rows = rng.normal(size=(40, 3)).astype(np.float32)
+    rows[[2, 7]] = 0
+    nearest = rng.random(40)
+    second = nearest + rng.random(40)
+    second[4], nearest[5], nearest[6], second[6] = np.inf, 0, 0, 0
+    expected = 1 - np.sqrt(nearest / np.where(second > 0, second, 1))
+    expected[[2, 7]] = 0
+    for module in (_numba, _plain):
+        zero, found = np.ones(40, dtype=bool), np.empty(40, dtype=np.float32)
+        module.zero_rows(rows, zero)
+        module.confidence(nearest, second, zero, found)
+        np.testing.assert_array_equal(np.flatnonzero(zero), [2, 7])
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
 def test_rows_beyond_limits(rng):
     squares = rng.random((50, 9)).astype(np.float32)
     squares[3], squares[4, :3] = np.inf, 0

@@ -21,9 +21,12 @@ from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found i
     add_votes,
     assign,
     assign_from,
+    confidence,
     distance_to_group,
+    least_in_group,
     nearest_start,
     other_votes,
+    zero_rows,
 )
 from coterie.kernels._numba_spectra import (  # noqa: F401
     add_row_sums,

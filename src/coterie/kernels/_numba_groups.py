@@ -73,6 +73,25 @@ def assign_from(products, rows, centroids, norms, labels, nearest, second):
 
 
 @compiled()
+def zero_rows(rows, zero):
+    """Write to ``zero`` which rows are zero."""
+    for i in range(rows.shape[0]):
+        zero[i] = True
+        for c in range(rows.shape[1]):
+            if rows[i, c] != 0:
+                zero[i] = False
+                break
+
+
+@compiled()
+def confidence(nearest, second, zero, found):
+    """Write 1 - d / d', given the squared distances to the two nearest centroids; 0 for rows of ``zero``."""
+    for i in range(found.shape[0]):
+        ratio = nearest[i] / second[i] if second[i] > 0 else 0.0
+        found[i] = 0.0 if zero[i] else 1 - np.sqrt(ratio)
+
+
+@compiled()
 def nearest_start(products, norms, numbers, least, after):
     """Return the best trial of a greedy k-means++ step: the one that leaves the least sum of squared distances.
 
@@ -129,6 +148,17 @@ def add_groups(rows, labels, sums, counts):
         counts[labels[i]] += 1
         for c in range(rows.shape[1]):
             sums[labels[i], c] += rows[i, c]
+
+
+@compiled()
+def least_in_group(values, labels, slack, found):
+    """Write to ``found`` the first member of each group whose value exceeds the group's least by at most that share."""
+    least = np.full(found.shape[0], np.inf)
+    for i in range(values.shape[0]):
+        least[labels[i]] = min(least[labels[i]], values[i])
+    for i in range(values.shape[0]):
+        if found[labels[i]] < 0 and values[i] <= least[labels[i]] * (1 + slack):
+            found[labels[i]] = i
 
 
 @compiled(fastmath=FASTMATH)

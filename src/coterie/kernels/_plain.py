@@ -135,6 +135,17 @@ def assign(
     nearest[:], second[:] = two[:, 0], two[:, 1] if k > 1 else np.inf
 
 
+def zero_rows(rows: np.ndarray, zero: np.ndarray) -> None:
+    """Write which rows are zero."""
+    zero[:] = ~rows.any(axis=1)
+
+
+def confidence(nearest: np.ndarray, second: np.ndarray, zero: np.ndarray, found: np.ndarray) -> None:
+    """Write 1 - d / d', given the squared distances to the two nearest centroids."""
+    away = second > 0
+    found[:] = np.where(zero, 0, 1 - np.sqrt(np.where(away, nearest / np.where(away, second, 1), 0)))
+
+
 def assign_from(
     products: np.ndarray,
     rows: np.ndarray,

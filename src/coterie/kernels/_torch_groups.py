@@ -24,6 +24,19 @@ def assign(embedding: Any, centroids: Any) -> tuple[Any, Any, Any]:
     return labels.to(torch.int32), nearest, second
 
 
+def zero_rows(rows: Any) -> Any:
+    """Return which rows are zero."""
+    return (rows == 0).all(dim=1)  # (b,)
+
+
+def confidence(nearest: Any, second: Any, zero: Any) -> Any:
+    """Return 1 - d / d', given the squared distances to the two nearest centroids; 0 for rows of ``zero``."""
+    import torch
+
+    ratio = torch.where(second > 0, nearest / second, 0.0)
+    return (1 - ratio**0.5).masked_fill_(zero, 0.0).float()  # (b,)
+
+
 def members_of(labels: Any, n_groups: int) -> Any:
     """Return the one-hot membership of rows in groups, as one more dimension."""
     import torch

@@ -534,6 +534,20 @@ def assign(embedding: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np
     return labels, nearest, second
 
 
+def zero_rows(rows: np.ndarray) -> np.ndarray:
+    """Return which rows are zero."""
+    zero = np.empty(len(rows), dtype=bool)
+    loops().zero_rows(rows, zero)
+    return zero  # (b,)
+
+
+def confidence(nearest: np.ndarray, second: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Return 1 - d / d', given the squared distances to the two nearest centroids; 0 for rows of ``zero``."""
+    found = np.empty(len(nearest), dtype=np.float32)
+    loops().confidence(nearest, second, zero, found)
+    return found  # (b,)
+
+
 def add_groups(rows: np.ndarray, labels: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
     """Add every row to its group's ``sums`` (groups x d) and ``counts``."""
     compiled_loops().add_groups(rows, labels, sums, counts)
@@ -609,11 +623,8 @@ def least_in_group(values: np.ndarray, labels: np.ndarray, n_groups: int, slack:
 
     It is the first member whose value exceeds the least by at most the share ``slack`` of it.
     """
-    least = np.full(n_groups, np.inf)
-    np.minimum.at(least, labels, values)
-    able = np.flatnonzero(values <= least[labels] * (1 + slack))
     found = np.full(n_groups, -1)
-    found[labels[able[::-1]]] = able[::-1]  # the first of them is written last
+    compiled_loops().least_in_group(values, labels, slack, found)
     return found  # (groups,)
 
 

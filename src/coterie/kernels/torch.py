@@ -25,9 +25,11 @@ from coterie.kernels._torch_columns import (  # noqa: F401
 from coterie.kernels._torch_groups import (  # noqa: F401
     add_groups,
     assign,
+    confidence,
     count_groups,
     least_in_group,
     nearest_in_group,
+    zero_rows,
 )
 from coterie.kernels._torch_kmeans import best_centroids, cluster_tables, kmeans_plus_plus, kmeans_runs  # noqa: F401
 from coterie.kernels._torch_votes import prediction_tables  # noqa: F401

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from coterie.arrays import array_namespace, convert, like, to_host
+from coterie.arrays import like, to_host
 from coterie.kernels import cpu, kernels_of
 from coterie.method.seeding import draw_starts, kmeans_plus_plus
 from coterie.rows import Rows
@@ -33,30 +33,36 @@ FEW_PER_CLUSTER = 10
 SEEDS_PER_CLUSTER = 10  # rows per cluster that starts are drawn from, above MANY_CLUSTERS
 
 
-@storable_block
 @dataclass(frozen=True)
 class Partition:
     """Labels of some rows, and their squared distances to the two nearest centroids."""
 
     labels: np.ndarray  # (b,) int32
     nearest: np.ndarray  # (b,) squared distance to the row's own centroid
-    second: np.ndarray  # (b,) squared distance to the next one; the same as ``nearest`` for a row of zeros
+    second: np.ndarray  # (b,) squared distance to the next one
 
-    @property
-    def confidence(self) -> np.ndarray:
-        """How much nearer a row is to its own centroid than to the next: 0 half-way between them, 1 at the centroid."""
-        xp = array_namespace(self.nearest)
-        away = self.second > 0
-        ratio = xp.where(away, self.nearest / xp.where(away, self.second, 1.0), 0.0)
-        return convert(1 - ratio**0.5, "float32")  # (b,)
+
+@storable_block
+@dataclass(frozen=True)
+class AssignedRows:
+    """Labels of some rows, and how sure they are."""
+
+    labels: np.ndarray  # (b,) int32
+    nearest: np.ndarray  # (b,) squared distance to the row's own centroid
+    confidence: np.ndarray  # (b,) how much nearer that is than the next: 0 half-way between them, 1 at the centroid
+    zero: np.ndarray  # (b,) whether the row is zero in the embedding: its label is arbitrary, and its confidence 0
 
 
 def assign(embedding: np.ndarray, centroids: np.ndarray) -> Partition:
     """Return each row's nearest centroid."""
-    labels, nearest, second = kernels_of(embedding).assign(embedding, like(centroids, embedding))
-    xp = array_namespace(embedding)
-    second = xp.where(xp.any(embedding != 0, axis=1), second, nearest)
-    return Partition(labels, nearest, second)
+    return Partition(*kernels_of(embedding).assign(embedding, like(centroids, embedding)))
+
+
+def assign_with_confidence(embedding: np.ndarray, centroids: np.ndarray) -> AssignedRows:
+    """Return each row's nearest centroid, and how sure that is."""
+    kernels, found = kernels_of(embedding), assign(embedding, centroids)
+    zero = kernels.zero_rows(embedding)  # (b,)
+    return AssignedRows(found.labels, found.nearest, kernels.confidence(found.nearest, found.second, zero), zero)
 
 
 def shares_of_clusters(embedding: np.ndarray, centroids: np.ndarray, lacking: np.ndarray) -> np.ndarray:
@@ -227,24 +233,26 @@ class Prediction:
 @storable_block
 @dataclass(frozen=True)
 class Census:
-    """The sizes and medoids of the clusters among some consecutive rows, and the rows' summed confidence."""
+    """The sizes and medoids of the clusters among some consecutive rows, and sums over the rows."""
 
     n_rows: int
     sizes: np.ndarray  # (k,)
     medoids: np.ndarray  # (k,) number of the row nearest to each centroid, from the first of these rows; -1 without any
     gaps: np.ndarray  # (k,) its squared distance, infinite for an empty cluster
     confidence: np.ndarray  # () the sum over the rows
+    n_zero: np.ndarray  # () the number of rows that are zero in the embedding
 
 
-def count_clusters(part: Partition, n_clusters: int) -> Census:
+def count_clusters(part: AssignedRows, n_clusters: int) -> Census:
     """Return the census of one block."""
     kernels = kernels_of(part.labels)
     medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
-    gaps = to_host(part.nearest[medoids])
+    gaps, sums = to_host((part.nearest[medoids], (part.confidence.sum(), part.zero.sum())))
     medoids = to_host(medoids)
     sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
-    confidence = np.asarray(to_host(part.confidence.sum()))
-    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), confidence)
+    return Census(
+        len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), *(np.asarray(own) for own in sums)
+    )
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:
@@ -256,8 +264,10 @@ def merge_censuses(parts: Sequence[Census]) -> Census:
     clusters = np.arange(len(best))
     least = gaps[best, clusters]
     found = np.where(np.isfinite(least), medoids[best, clusters], -1)
-    sizes, confidence = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("sizes", "confidence"))
-    return Census(int(firsts[-1]), sizes, found, least, confidence)
+    sizes, confidence, n_zero = (
+        np.sum([getattr(part, name) for part in parts], axis=0) for name in ("sizes", "confidence", "n_zero")
+    )
+    return Census(int(firsts[-1]), sizes, found, least, confidence, n_zero)
 
 
 def qr_centroids(sample: np.ndarray, n_clusters: int) -> np.ndarray:

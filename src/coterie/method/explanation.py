@@ -58,8 +58,8 @@ def share_of_rows(own: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.nd
 
 def label_rows(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     """Return the cluster of each row in one view's own embedding, -1 for rows of zeros: these lack the view."""
-    xp = array_namespace(rows)
-    return xp.where(xp.any(rows != 0, axis=1), assign(rows, centroids).labels, -1)  # (b,)
+    labels = assign(rows, centroids).labels
+    return array_namespace(rows).where(~kernels_of(rows).zero_rows(rows), labels, -1)  # (b,)
 
 
 def label_by_view(block: Block, row_map: RowMap, view_centroids: np.ndarray) -> np.ndarray:

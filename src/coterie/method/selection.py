@@ -26,7 +26,7 @@ import numpy as np
 from coterie.arrays import precision_of
 from coterie.kernels import cpu
 from coterie.method.agreement import group_by_view, has_non_text_view, partition_agreement, weakest_cluster
-from coterie.method.assignment import assign, best_centroids, lloyd
+from coterie.method.assignment import assign, assign_with_confidence, best_centroids, lloyd
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -434,7 +434,7 @@ class SeparableRows:
     def cut(self, k: int, seed: int) -> tuple[float, Islands]:
         """Return the separation of k clusters (the rows' mean confidence), and the islands among k clusters."""
         settings = unguided_settings(k, self.weights)
-        separation = float(assign(*self._clusters(settings, seed)).confidence.mean())
+        separation = float(assign_with_confidence(*self._clusters(settings, seed)).confidence.mean())
         apart = replace(settings, weighting="commute", unit=False, add_constant=True)
         labels = island_labels(*self._clusters(apart, seed))
         count = int(labels.max()) + 1
