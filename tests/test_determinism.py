@@ -1,5 +1,6 @@
 """The same seed gives the same bytes in any process, on any threads; places and blocks differ by rounding only."""
 
+import ast
 import hashlib
 import os
 import subprocess
@@ -22,13 +23,14 @@ FITS = {
     "defaults": (dict(n=600, k=5), {}),
     "as published": (dict(n=500, k=4), {"basis": "subspace", "bandwidth": "median", "guide": "inner", "max_iter": 4}),
     "k chosen": (dict(n=400, k=4), {"n_clusters": "auto", "n_landmarks": 100}),
+    "wide": (dict(n=6000, k=4, columns=(24, 30)), {"block_size": 1500, "n_landmarks": 200}),
     "twins": (dict(n=150, k=3, copies=3), {"landmarks": "kmedoids++"}),
 }
 
 
 def fit(name, **more):
     data, settings = FITS[name]
-    made = make_views(data["n"], data["k"], n_columns=(6, 5), separation=6, random_state=0)
+    made = make_views(data["n"], data["k"], n_columns=data.get("columns", (6, 5)), separation=6, random_state=0)
     views = {name: np.repeat(view, data.get("copies", 1), axis=0) for name, view in made.views.items()}
     settings = {"n_clusters": data["k"], "n_init": 3, "random_state": 7, "store_embedding": True, **settings, **more}
     return GuidedCoTraining(**settings).fit(views)
@@ -82,6 +84,16 @@ def test_another_process_gives_the_same_bytes(digests):
         environment = {**os.environ, **limits, "PYTHONPATH": path, "PYTHONHASHSEED": threads}
         run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         assert run.stdout.strip() == str(digests)
+
+
+def test_threads_give_the_same_bytes_where_blas_multiplies_twelve_rows_at_once():
+    """As OpenBLAS does with AVX2 (Haswell); other libraries ignore this variable."""
+    code = "import test_determinism as t; print([t.digest(t.fit('wide', n_jobs=n)) for n in (1, 8)])"
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_CORETYPE": "Haswell"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    one, eight = ast.literal_eval(run.stdout)
+    assert one == eight
 
 
 def test_another_seed_gives_other_bytes(digests):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from coterie.kernels import FEW_LANES, _lapack, _plain, triangle_side
+from coterie.kernels import FEW_LANES, PRODUCT_ROWS, _lapack, _plain, triangle_side
 from coterie.threads import has_many_threads
 
 # Several graphs, runs or parts are processed one by one, each on a thread of its own.
@@ -29,10 +29,8 @@ FILTERS_PER_REDUCTION = 1 / 3
 # The largest degree of a Chebyshev filter: beyond it, orthonormalising in between finds the vectors sooner.
 FILTER_DEGREE = 10
 
-# Rows whose projections on all graphs' bases fit the cache together; more where many threads run side by side. With
-# either number BLAS rounds a row in the same way, unless rounding depends on the row's position in the block.
-CACHED_ROWS = 512
-MANY_CACHED_ROWS = 4 * CACHED_ROWS
+# Rows whose projections on all graphs' bases are computed together, where many threads run side by side.
+MANY_PRODUCT_ROWS = 4 * PRODUCT_ROWS
 
 # From this many centroids on, products with all of them are faster than distances one by one.
 ASSIGNED_BY_PRODUCTS = 128
@@ -452,8 +450,8 @@ def embed(
 
 
 def cached_parts(n_rows: int) -> list[slice]:
-    """Return slices of the rows whose projections fit the cache."""
-    size = MANY_CACHED_ROWS if has_many_threads() else CACHED_ROWS
+    """Return slices of the rows whose projections fit the cache, larger ones where many threads run side by side."""
+    size = MANY_PRODUCT_ROWS if has_many_threads() else PRODUCT_ROWS
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 

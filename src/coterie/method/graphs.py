@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.arrays import array_namespace, beside, convert, like, squared_norms, to_device, to_host
-from coterie.kernels import kernels_of
+from coterie.kernels import PRODUCT_ROWS, kernels_of
 from coterie.method.distances import (
     LandmarkRows,
     PreparedRows,
@@ -45,13 +45,13 @@ LOCAL = 0.0  # as a bandwidth: each row's own, its mean distance to its neighbou
 
 # Rows whose distances to all landmarks are computed at once: these fit in the cache. Fewer rows would be slower,
 # because BLAS packs the landmarks anew for every product.
-TILE_ROWS = 512
+TILE_ROWS = PRODUCT_ROWS
 
 # Landmarks whose own neighbours one thread searches at once.
 LANDMARK_ROWS = 128
 
-# Tiles are larger where many threads run, up to LARGE_TILE_ROWS rows and TILE_DISTANCES distances. Results are bitwise
-# the same, unless BLAS rounds a row's products differently by its position in the tile.
+# Tiles are larger where many threads run, up to LARGE_TILE_ROWS rows and TILE_DISTANCES distances; results are bitwise
+# the same.
 LARGE_TILE_ROWS = 4 * TILE_ROWS
 TILE_DISTANCES = 2**23
 
