@@ -158,3 +158,11 @@ def test_frames_of_predictions_have_the_rows_ids(views):
     np.testing.assert_array_equal(whole["label"], model.labels_)
     np.testing.assert_array_equal(whole["confidence"], model.confidence_)
     assert model.predict_frame({"a": first.iloc[:0], "b": second.iloc[:0]}).shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore:Only . of 3 clusters hold rows")
+def test_graphs_agree_with_themselves_where_each_has_one_vector(views):
+    """That vector is the constant one, which is left out only where there are others."""
+    for model in (GuidedCoTraining(3, basis="subspace", n_components=1), GuidedCoTraining.as_published(1)):
+        found = model.set_params(n_landmarks=50, random_state=0).fit(views).graph_agreement_
+        np.testing.assert_allclose(found.diagonal(), 1)

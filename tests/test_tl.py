@@ -285,6 +285,13 @@ def test_layers_and_representations_are_chosen(cells, modalities, data, tmp_path
         cluster(modalities, K, layer="half")
 
 
+@pytest.mark.parametrize("theirs", [None, {"views": None}, {"views": 3}, {"views": [1, 2]}], ids=str)
+def test_a_key_that_held_something_else_is_overwritten(cells, theirs):
+    cells.uns["coterie"] = {"params": theirs}
+    cluster(cells, K, views=["X", "protein"], n_landmarks=50)
+    assert cells.uns["coterie"]["params"]["views"] == ["X", "protein"]
+
+
 def test_results_of_an_earlier_call_do_not_stay_among_new_ones(cells, tmp_path):
     cluster(cells, K, views=["X", "obsm/X_pca"], n_landmarks=50, save=tmp_path / "m.coterie")
     cells.obs["coterie_weight_kg"] = 1.0  # the user's own

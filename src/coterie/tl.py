@@ -274,7 +274,8 @@ def views_written(data: Any, key: str) -> list[str]:
     """Return the views whose weights an earlier call wrote; none if the key holds something else."""
     found = data.uns.get(key)
     parameters = found.get("params") if isinstance(found, Mapping) else None
-    return list(parameters["views"]) if isinstance(parameters, Mapping) and "views" in parameters else []
+    views = parameters.get("views") if isinstance(parameters, Mapping) else None
+    return [str(view) for view in views] if isinstance(views, list | tuple | np.ndarray) else []
 
 
 def view_shares(support: np.ndarray) -> np.ndarray:

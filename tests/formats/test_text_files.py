@@ -56,6 +56,13 @@ def test_empty_lines_are_no_rows(tmp_path):
     refused(path, "lines that end in a carriage return alone")
 
 
+def test_line_breaks_in_quoted_text_are_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('id,a\n"one",1\n"two\nlines",2\nthree,3\n')
+    with pytest.raises(FormatError, match=r"x.csv: 4 lines hold 3 rows. .* convert the file to parquet\.$"):
+        open_table(path, id_column="id")[:]
+
+
 def test_ids_in_another_encoding_are_refused(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes("id,a\nMeier,1\nMüller,2\n".encode("latin-1"))

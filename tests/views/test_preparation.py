@@ -31,6 +31,28 @@ def test_cosine_rows_have_unit_length(rng):
         assert lengths[3] == 0
 
 
+VALUES = {
+    "far from zero": lambda rng: rng.standard_normal((200, 5)) + 1e3,
+    "counts": lambda rng: rng.poisson(rng.gamma(0.3, 3, (200, 60))).astype(float),
+    "skewed": lambda rng: np.exp(2 * rng.standard_normal((200, 5))),
+    "heavy tails": lambda rng: rng.standard_t(2, (200, 5)),
+    "words": lambda rng: np.where(rng.random((200, 300)) < 0.03, rng.random((200, 300)), 0),
+}
+
+
+@pytest.mark.parametrize("settings", [{}, {"scaling": "block"}, {"scaling": "none"}, {"metric": "cosine"}], ids=str)
+@pytest.mark.parametrize("values", VALUES)
+def test_rows_are_prepared_alike_however_they_are_stored(rng, values, settings):
+    """A model of dense rows may be asked about sparse ones, and the other way round."""
+    X = VALUES[values](rng)
+    for fitted in (X, sparse.csr_array(X)):
+        preparation = prepare(fitted, dtype="float64", **settings)
+        rows, others = (
+            found.toarray() if sparse.issparse(found) else found for found in map(preparation, (X, sparse.csr_array(X)))
+        )
+        np.testing.assert_allclose(others, rows, atol=1e-9)
+
+
 @pytest.mark.parametrize("offset", [1e4, 1e5, 1e6])
 @pytest.mark.parametrize("scaling", ["block", "half", "standard", "none", "as published"])
 def test_sparse_rows_far_from_zero(offset, scaling):

@@ -88,7 +88,10 @@ def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.nd
     table = file.parse(segment, names, "double")
     expected = int(file.starts[segment + 1] - file.starts[segment])
     if table.num_rows != expected:
-        raise ValueError(f"{expected} lines gave {table.num_rows} rows. Are there line breaks in quoted text?")
+        raise FormatError(
+            f"{file.path}: {expected} lines hold {table.num_rows} rows. Line breaks in quoted text are not read: "
+            "replace them, or convert the file to parquet."
+        )
     yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
 
 

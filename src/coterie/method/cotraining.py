@@ -408,8 +408,10 @@ def pairwise_agreement(view: AugmentedView, *, has_constant: bool = False) -> np
     It is 1 where two graphs have the same basis, and the mean squared cosine of the angles between orthonormal bases.
     ``has_constant`` is that of :func:`graph_agreement`.
     """
-    n_graphs, first = len(view.spectra), int(has_constant)
-    blocks = view.outer.reshape(n_graphs, -1, n_graphs, view.outer.shape[0] // n_graphs)[:, first:, :, first:]
+    n_graphs = len(view.spectra)
+    r = view.outer.shape[0] // n_graphs
+    first = int(has_constant and r > 1)
+    blocks = view.outer.reshape(n_graphs, r, n_graphs, r)[:, first:, :, first:]
     squares = np.einsum("gahb,gahb->gh", blocks, blocks)  # (G, G)
     own = np.sqrt(squares.diagonal())
     own = np.where(own > 0, own, 1)

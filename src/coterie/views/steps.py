@@ -29,7 +29,12 @@ class Densify:
     """Convert CSR to an array, for views that are not sparse enough for CSR to be faster."""
 
     def __call__(self, rows: Table) -> Table:
-        return rows.toarray() if sparse.issparse(rows) else rows
+        return dense(rows)
+
+
+def dense(rows: Table) -> Table:
+    """Return CSR as an array, and other rows as they are."""
+    return rows.toarray() if sparse.issparse(rows) else rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class CommonTotal:
 
     total: float
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Table) -> np.ndarray:
+        rows = dense(rows)
         xp = array_namespace(rows)
         # In float64: the sum of values that float32 can hold may overflow it.
         sums = xp.sum(rows, axis=1, keepdims=True, dtype=xp.float64)  # (b, 1)
@@ -66,7 +72,8 @@ class Clip:
     low: np.ndarray  # (d,)
     high: np.ndarray  # (d,)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Table) -> np.ndarray:
+        rows = dense(rows)
         return array_namespace(rows).clip(rows, like(self.low, rows), like(self.high, rows))
 
 
@@ -74,10 +81,12 @@ class Clip:
 class Columns:
     """(x - center) * scale, column by column; columns of scale 0 become zero, so that distances ignore them."""
 
-    center: np.ndarray | None  # (d,); None for sparse rows: centring does not change distances
+    center: np.ndarray | None  # (d,); None if fitted to sparse rows: centring all rows does not change distances
     scale: np.ndarray | None  # (d,); None: all ones
 
     def __call__(self, rows: Table) -> Table:
+        if self.center is not None:
+            rows = dense(rows)  # the landmarks are centred, so sparse rows must be too
         if sparse.issparse(rows):
             if self.scale is None:
                 return rows
