@@ -245,7 +245,7 @@ class GraphMap:
 
     def connect_landmarks(self, n_threads: int = 1) -> Block:
         """Return the landmarks' own neighbours."""
-        prepared = [PreparedRows(own.rows, own.norms, gaps=not bool(own.present.all())) for own in self.landmarks]
+        prepared = [PreparedRows(own.rows, own.norms, gaps=not own.complete) for own in self.landmarks]
         found = self._new_neighbours(self.n_landmarks)
         if self._fuses(prepared):
             self._search_fused(prepared, found)
@@ -284,12 +284,11 @@ class GraphMap:
 
         Only these rows can exceed a limit by :meth:`nearest_distances`, which takes longer.
         """
-        beyond = np.zeros(len(found.squares), dtype=bool)  # (b,)
+        xp, beyond = array_namespace(found.squares), []
         for g, limit in zip(self.nearest_graphs, limits, strict=False):
             squares = found.squares[:, self._columns(g)]  # (b, q)
-            xp = array_namespace(squares)
-            beyond |= to_host(xp.any((squares > limit**2 * ROUNDED_DOWN) & xp.isfinite(squares), axis=1))
-        return np.flatnonzero(beyond)
+            beyond.append(xp.any((squares > limit**2 * ROUNDED_DOWN) & (squares < np.inf), axis=1))
+        return to_host(xp.nonzero(xp.any(xp.stack(beyond), axis=0))[0])
 
     @cached_property
     def nearest_graphs(self) -> list[int]:
@@ -409,7 +408,7 @@ class GraphMap:
             present = (norms > 0) & (True if present is None else present)
         if present is not None:
             norms = array_namespace(norms).where(present, norms, np.inf)
-        return PreparedRows(rows, norms, gaps=present is not None or not bool(self.landmarks[v].present.all()))
+        return PreparedRows(rows, norms, gaps=present is not None or not self.landmarks[v].complete)
 
 
 def lay_out_graphs(
