@@ -149,7 +149,8 @@ def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray
 def best_run(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the centroids of the best run of k-means from several starts (runs x k x c), and its inertia."""
     centroids, inertias = kmeans_runs(sample, starts)
-    best = inertias.argmin()
+    inertias = to_host(inertias)
+    best = int(inertias.argmin())
     return centroids[best], float(inertias[best])
 
 
@@ -240,11 +241,9 @@ def count_clusters(part: Partition, n_clusters: int) -> Census:
     """Return the census of one block."""
     kernels = kernels_of(part.labels)
     medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
-    gaps = to_host(part.nearest[medoids])
-    medoids = to_host(medoids)
     sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
-    confidence = np.asarray(to_host(part.confidence.sum()))
-    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), confidence)
+    medoids, gaps, confidence = to_host((medoids, part.nearest[medoids], part.confidence.sum()))
+    return Census(len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), np.asarray(confidence))
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:
