@@ -386,9 +386,10 @@ def embed_or_guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, r
         from coterie.kernels._triton import embed_kernel
 
         indices, weights = lay_out(indices, weights)
-        bases, rotation, anchors = (t if t is None else widened(t, GATHERED) for t in (bases, rotation, anchors))
+        bases, anchors = (t if t is None else widened(t, GATHERED) for t in (bases, anchors))
         if rotation is not None:
-            rotation = widened(rotation.mT, GATHERED).mT.contiguous()  # (G, wide r, wide k)
+            missing = (0, -k % GATHERED, 0, -r % GATHERED)
+            rotation = torch.nn.functional.pad(rotation, missing).contiguous()  # (G, wide r, wide k)
         out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
         embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
             indices,
@@ -446,8 +447,8 @@ def add_outer(rows: Any, total: Any) -> None:
     """Add sum_i e_i e_i^T to ``total``: in float32 within DENSE_ROWS rows, in float64 between them."""
     whole = len(rows) // DENSE_ROWS * DENSE_ROWS
     parts = rows[:whole].reshape(-1, DENSE_ROWS, rows.shape[1])  # (m, DENSE_ROWS, c)
-    total += (parts.mT @ parts).double().sum(dim=0)
-    total += (rows[whole:].mT @ rows[whole:]).double()
+    total += (parts.mT @ parts).sum(dim=0, dtype=total.dtype)
+    total += rows[whole:].mT @ rows[whole:]
 
 
 def unit_rows(rows: Any) -> Any:
@@ -464,7 +465,9 @@ def squared_norms(rows: Any) -> Any:
 
 def row_sums(rows: Any) -> Any:
     """Return the rows' sums in float64."""
-    return rows.double().sum(dim=1)  # (b,)
+    import torch
+
+    return rows.sum(dim=1, dtype=torch.float64)  # (b,)
 
 
 def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:

@@ -465,7 +465,8 @@ def median_distance(
     products = convert(products.toarray() if sparse.issparse(products) else products, "float64")  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair once
+    xp = array_namespace(squares)
+    once = xp.tril(xp.ones_like(squares, dtype=xp.bool), k=-1)  # every pair once
     distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
     return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
 
