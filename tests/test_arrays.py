@@ -88,6 +88,21 @@ def test_norms_products_and_sums(table):
     np.testing.assert_array_equal(dense(out), dense(table) @ dense(table).T)
 
 
+def test_tensors_of_one_type_are_copied_together():
+    table, number, empty = torch.arange(6.0).reshape(2, 3), torch.tensor(7.0), torch.zeros((0, 2))
+    found = arrays.copied_together([table.T, number, torch.arange(4), empty])
+    assert len(found) == 3  # a single tensor of a type is copied on its own
+    for tensor in (number, empty):
+        np.testing.assert_array_equal(found[id(tensor)], tensor.numpy())
+    np.testing.assert_array_equal(next(iter(found.values())), table.T.numpy())
+
+
+def test_row_numbers_follow_the_table(table):
+    numbers = np.array([2, 0])
+    np.testing.assert_array_equal(dense(table[arrays.numbers_for(table, numbers)]), dense(table)[numbers])
+    assert arrays.numbers_for(table, slice(2)) == slice(2)
+
+
 def test_what_an_array_is(table):
     assert arrays.precision_of(table) == "float32"
     assert arrays.is_float(table)

@@ -13,12 +13,16 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
-from coterie.kernels import is_tensor, kernels_of
+from coterie.kernels import is_tensor, kernels_of, to_tensor
 from coterie.waiting import computed_collection
 
 Thing = TypeVar("Thing")
 
 CUDA_MEMORY = 2  # DLPack's device type of CUDA memory
+
+# Tensors that are copied to the host together: at least FEWEST_TOGETHER of one type, of at most MOST_TOGETHER numbers.
+FEWEST_TOGETHER = 3
+MOST_TOGETHER = 2**20
 
 __all__ = [
     "array_namespace",
@@ -36,6 +40,7 @@ __all__ = [
     "lies_on_gpu",
     "like",
     "map_arrays",
+    "numbers_for",
     "power_of_two",
     "precision_of",
     "scaled",
@@ -95,7 +100,7 @@ def like(array: Any, other: Any, dtype: Any = None) -> Any:
     import torch
 
     dtype = other.dtype if dtype is None else getattr(torch, np.dtype(dtype).name)
-    return torch.as_tensor(array, dtype=dtype, device=other.device).contiguous()
+    return to_tensor(array, other.device, dtype).contiguous()
 
 
 def convert(array: Any, dtype: Any) -> Any:
@@ -109,13 +114,42 @@ def convert(array: Any, dtype: Any) -> Any:
 
 def to_host(thing: Thing) -> Thing:
     """Return an array, or a dataclass, tuple, list or dict of arrays, with tensors and Dask arrays as NumPy arrays."""
+    copied = {} if is_tensor(thing) else copied_together(small_tensors(thing))
 
     def move(array: Any) -> Any:
         if is_tensor(array):
-            return array.cpu().numpy()
+            return copied[id(array)] if id(array) in copied else array.cpu().numpy()
         return computed_collection(array) if is_dask(array) else array
 
     return map_arrays(thing, move)
+
+
+def small_tensors(thing: Any) -> list[Any]:
+    """Return the tensors of up to MOST_TOGETHER numbers on a GPU inside dataclasses, tuples, lists and dicts."""
+    found: list[Any] = []
+
+    def note(array: Any) -> Any:
+        if is_tensor(array) and array.is_cuda and array.numel() <= MOST_TOGETHER:
+            found.append(array)
+        return array
+
+    map_arrays(thing, note)
+    return found
+
+
+def copied_together(tensors: Sequence[Any]) -> dict[int, np.ndarray]:
+    """Return tensors as NumPy arrays by their ids, where many of one type fit into one copy: each waits for the GPU."""
+    import torch
+
+    found: dict[int, np.ndarray] = {}
+    for kind in {(tensor.dtype, tensor.device) for tensor in tensors}:
+        own = [tensor for tensor in tensors if (tensor.dtype, tensor.device) == kind]
+        if len(own) < FEWEST_TOGETHER:
+            continue
+        whole = torch.cat([tensor.flatten() for tensor in own]).cpu().numpy()
+        parts = np.split(whole, np.cumsum([tensor.numel() for tensor in own])[:-1])
+        found |= {id(tensor): part.reshape(tensor.shape) for tensor, part in zip(own, parts, strict=True)}
+    return found
 
 
 def to_device(thing: Thing, device: Any) -> Thing:
@@ -123,13 +157,12 @@ def to_device(thing: Thing, device: Any) -> Thing:
 
     Integers, which only the host reads (row numbers, bounds), stay where they are.
     """
-    import torch
 
     def move(array: Any) -> Any:
         if sparse.issparse(array):
             array = array.toarray()
         if isinstance(array, np.ndarray) and array.dtype.kind in "fb":
-            return torch.as_tensor(np.ascontiguousarray(array), device=device)
+            return to_tensor(np.ascontiguousarray(array), device)
         return array
 
     return map_arrays(thing, move)
@@ -195,6 +228,11 @@ def power_of_two(size: Any) -> Any:
     array([1.00000000e+000, 4.00000000e+000, 7.46610895e-301])
     """
     return np.exp2(np.floor(np.log2(np.where(size > 0, size, 1.0))))
+
+
+def numbers_for(table: Any, rows: Any) -> Any:
+    """Return row numbers as what indexes a table fastest: tensors would wait for the copy of a NumPy array."""
+    return to_tensor(rows, table.device) if is_tensor(table) and isinstance(rows, np.ndarray) else rows
 
 
 def stack(parts: Sequence[Any]) -> Any:

@@ -554,10 +554,12 @@ def make_fitted(
         n_clusters=len(cut.centroids),
         n_iter=len(training.history),
         preparation={name: own.describe() for name, own in zip(views.names, graph_map.preparations, strict=True)},
-        singular_values={
-            name: to_host(spectrum.singular_values)
-            for name, spectrum in zip(graph_map.graph_names(), last.spectra, strict=True)
-        },
+        singular_values=to_host(
+            {
+                name: spectrum.singular_values
+                for name, spectrum in zip(graph_map.graph_names(), last.spectra, strict=True)
+            }
+        ),
         timings=timings,
         view_names=views.names,
         view_weights=graph_map.mean_by_view(last.graphs.weights),

@@ -80,7 +80,7 @@ def test_rows_beyond_limits(rng):
     expected[3] = False  # the row lacks the view
     for module in (_numba, _plain):
         beyond = np.zeros(50, dtype=bool)
-        module.any_beyond(squares, columns, limits, beyond)
+        module.mark_beyond(squares, columns, limits, beyond)
         np.testing.assert_array_equal(beyond, expected)
 
 

@@ -24,6 +24,16 @@ def is_tensor(array: Any) -> bool:
     return type(array).__module__.split(".")[0] == "torch"
 
 
+def to_tensor(array: Any, device: Any, dtype: Any = None) -> Any:
+    """Return an array or a number as a tensor on a device, without waiting for the device.
+
+    NumPy's memory is not pinned, so the driver has read it before the call returns, even if the copy is asynchronous.
+    """
+    import torch
+
+    return torch.as_tensor(array).to(device=device, dtype=dtype, non_blocking=not is_tensor(array))
+
+
 def kernels_of(array: Any) -> ModuleType:
     """Return the kernels for blocks of this kind of array: ``cpu`` for NumPy, ``torch`` for torch.
 

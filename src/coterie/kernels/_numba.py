@@ -308,7 +308,7 @@ def sort_neighbours(indices, weights):
 
 
 @compiled()
-def any_beyond(squares, columns, limits, beyond):
+def mark_beyond(squares, columns, limits, beyond):
     """Write to ``beyond`` whether any finite value of each row is beyond the limit of its range of ``columns``."""
     for i in range(squares.shape[0]):
         for v in range(limits.shape[0]):

@@ -54,7 +54,7 @@ def smallest(
         values[:, stop - q : stop] = np.take_along_axis(total, chosen, axis=1)
 
 
-def any_beyond(squares: np.ndarray, columns: np.ndarray, limits: np.ndarray, beyond: np.ndarray) -> None:
+def mark_beyond(squares: np.ndarray, columns: np.ndarray, limits: np.ndarray, beyond: np.ndarray) -> None:
     """Write whether any finite value of each row is beyond the limit of its range of columns."""
     for (start, stop), limit in zip(columns, limits, strict=True):
         own = squares[:, start:stop]  # (b, q)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.kernels import to_tensor
+
 # Settings of the randomised singular value decomposition: the same as for NumPy arrays.
 OVERSAMPLES = 10
 POWERS = 4
@@ -50,7 +52,7 @@ def principal_directions(rows: Any, rank: int, seed: int) -> np.ndarray:
     n, d = rows.shape
     square = rows.mT @ rows if n >= d else rows @ rows.mT  # (m, m): C
     start = np.random.RandomState(seed).normal(size=(len(square), rank + OVERSAMPLES))
-    block = torch.as_tensor(start, device=rows.device)
+    block = to_tensor(start, rows.device)
     for _ in range(POWERS):
         block, _ = torch.linalg.qr(square @ block)  # (m, w): Y
     # With M = X or X^T and M^T M = C, orthonormal columns of M Y are M Y T, for T = (Y^T C Y)^(-1/2).
@@ -104,13 +106,19 @@ def orthonormal_by_cholesky(block: Any) -> tuple[Any, float]:
     """
     import torch
 
-    one = torch.eye(block.shape[-1], dtype=block.dtype, device=block.device)  # (m, m)
     tiny = torch.finfo(block.dtype).tiny
     found = block / torch.linalg.vector_norm(block, dim=-2, keepdim=True).clamp_(min=tiny)
-    for shift in (SHIFT * len(one), 0.0, 0.0):
-        factor, _ = torch.linalg.cholesky_ex(found.mT @ found + shift * one)
+    for shift in (SHIFT * block.shape[-1], 0.0, 0.0):
+        gram = plus_diagonal(found.mT @ found, shift) if shift else found.mT @ found  # (m, m)
+        factor, _ = torch.linalg.cholesky_ex(gram)
         found = torch.linalg.solve_triangular(factor.mT, found, upper=True, left=False)
-    return found, float((found.mT @ found - one).abs_().amax())
+    return found, float(plus_diagonal(found.mT @ found, -1).abs_().amax())
+
+
+def plus_diagonal(matrix: Any, number: float) -> Any:
+    """Return matrices (... x m x m) with a number added to their diagonals, in place."""
+    matrix.diagonal(dim1=-2, dim2=-1).add_(number)
+    return matrix
 
 
 def symmetric_eigenpairs(matrices: Any) -> tuple[Any, Any]:
@@ -128,7 +136,5 @@ def symmetric_eigenpairs(matrices: Any) -> tuple[Any, Any]:
 
 def host_eigenpairs(matrices: Any) -> tuple[Any, Any]:
     """Return eigenvalues and vectors as LAPACK finds them, on the matrices' device."""
-    import torch
-
     values, vectors = np.linalg.eigh(matrices.cpu().numpy())
-    return torch.as_tensor(values, device=matrices.device), torch.as_tensor(vectors, device=matrices.device)
+    return to_tensor(values, matrices.device), to_tensor(vectors, matrices.device)

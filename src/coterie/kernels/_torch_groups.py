@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,21 @@ def confidence(nearest: Any, second: Any, zero: Any) -> Any:
 
 def members_of(labels: Any, n_groups: int) -> Any:
     """Return the one-hot membership of rows in groups, as one more dimension."""
+    return labels[..., None] == first_numbers(n_groups, labels.device)  # (..., b, k)
+
+
+@lru_cache(maxsize=32)
+def first_numbers(count: int, device: Any) -> Any:
+    """Return 0, 1, .. on a device; cached, because nearly every sum over groups needs them."""
     import torch
 
-    return labels[..., None] == torch.arange(n_groups, device=labels.device)  # (..., b, k)
+    return torch.arange(count, device=device)
 
 
 def centroid_distances(rows: Any, centroids: Any) -> Any:
     """Return squared distances between rows and centroids, never below zero."""
     norms = (rows * rows).sum(dim=-1, keepdim=True) + (centroids * centroids).sum(dim=-1)[..., None, :]
-    return (norms - 2 * rows @ centroids.mT).clamp(min=0)
+    return norms.sub_(rows @ centroids.mT, alpha=2).clamp_(min=0)
 
 
 def add_groups(rows: Any, labels: Any, sums: Any, counts: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.kernels import to_tensor
 from coterie.kernels._lapack import singular_vectors
 from coterie.kernels._torch_groups import members_of
 
@@ -185,12 +186,10 @@ def qr_centroids(tables: Any, n_groups: int) -> Any:
 
     See :func:`coterie.method.assignment.qr_centroids`. Tables may be padded with columns of zeros.
     """
-    import torch
-
     rows = counted_rows(tables, len(tables), n_groups**-0.5)  # (T, n, c + 1)
     corners = pivoted_rows(rows, n_groups).mT  # (T, c + 1, k)
     turns = [left @ right for left, _, right in map(singular_vectors, corners.cpu().numpy())]  # T times (c + 1, k)
-    closeness = (rows @ torch.as_tensor(np.stack(turns), device=rows.device)).abs_()  # (T, n, k)
+    closeness = (rows @ to_tensor(np.stack(turns), rows.device)).abs_()  # (T, n, k)
     most, labels = closeness.max(dim=2)  # (T, n)
     return move_centroids(counted_rows(tables, len(tables)), labels, -most, corners.mT)
 
@@ -217,7 +216,7 @@ def best_centroids(tables: Any, draws: np.ndarray, most_passes: int) -> Any:
 
     n_tables, n_runs, k, _ = draws.shape
     every = tables.repeat_interleave(n_runs, dim=0)  # (T runs, n, c)
-    numbers = kmeans_plus_plus(every, torch.as_tensor(draws, device=tables.device).flatten(0, 1))  # (T runs, k)
+    numbers = kmeans_plus_plus(every, to_tensor(draws, tables.device).flatten(0, 1))  # (T runs, k)
     spread = every.gather(1, numbers[..., None].expand(-1, -1, tables.shape[2])).unflatten(0, (n_tables, n_runs))
     starts = torch.cat([qr_centroids(tables, k)[:, None], spread], dim=1)  # (T, 1 + runs, k, c)
     again = tables.repeat_interleave(n_runs + 1, dim=0)
@@ -236,5 +235,5 @@ def cluster_tables(tables: Sequence[Any], some: np.ndarray, draws: np.ndarray, m
 
     width = max(table.shape[1] for table in tables)
     rows = torch.stack([torch.nn.functional.pad(table, (0, width - table.shape[1])) for table in tables])  # (T, n, c)
-    chosen = torch.as_tensor(some, device=rows.device)[..., None].expand(-1, -1, width)
+    chosen = to_tensor(some, rows.device)[..., None].expand(-1, -1, width)
     return nearest_centroids(rows, best_centroids(rows.gather(1, chosen), draws, most_passes))[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.kernels import ALONE
+from coterie.kernels import ALONE, to_tensor
 
 # Weights are summed as integers in this unit, so that sums do not depend on the order, and the sum at a landmark with
 # only one row is exactly that row's weight.
@@ -89,8 +89,6 @@ class ViewColumns:
     """The columns of a block, ordered by view, and the views' shares of them: on a device, after one upload."""
 
     def __init__(self, bounds: np.ndarray, views: Sequence[Sequence[int]], p: int, device: Any) -> None:
-        import torch
-
         graphs = [graph for view in views for graph in view]
         widths = [int(bounds[graph + 1] - bounds[graph]) for graph in graphs]
         view_widths = [sum(int(bounds[graph + 1] - bounds[graph]) for graph in view) for view in views]
@@ -103,6 +101,6 @@ class ViewColumns:
                 np.repeat(np.eye(len(views), dtype=np.int64), view_widths, axis=0).ravel(),
             ]
         )
-        parts = torch.as_tensor(host, device=device).split([n_columns, n_columns, len(views), n_columns * len(views)])
+        parts = to_tensor(host, device).split([n_columns, n_columns, len(views), n_columns * len(views)])
         self.columns, self.offsets, self.starts = parts[:3]  # (C,), (C,), (V,)
         self.members = parts[3].view(n_columns, len(views)).double()  # (C, V)

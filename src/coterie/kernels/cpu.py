@@ -348,11 +348,11 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: np.nd
     return np.empty((n_rows, n_neighbours), index_type), np.empty((n_rows, n_neighbours), like.dtype)
 
 
-def any_beyond(squares: np.ndarray, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> np.ndarray:
-    """Return whether any finite value of each row is beyond the limit of its range of columns (first, last)."""
+def rows_beyond(squares: np.ndarray, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> np.ndarray:
+    """Return the numbers of rows with a finite value beyond the limit of its range of columns (first, last)."""
     beyond = np.zeros(len(squares), dtype=bool)
-    loops().any_beyond(squares, np.array(columns), limits, beyond)
-    return beyond  # (b,)
+    loops().mark_beyond(squares, np.array(columns), limits, beyond)
+    return np.flatnonzero(beyond)
 
 
 def gaussian(squares: np.ndarray, bounds: np.ndarray, bandwidths: Sequence[float]) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.kernels import triangle_side
+from coterie.kernels import to_tensor, triangle_side
 from coterie.kernels._torch_columns import (  # noqa: F401
     column_mean_and_std,
     column_quantiles,
@@ -151,7 +151,7 @@ def nearest_fused(
     n_unsure = torch.zeros(1, dtype=torch.int32, device=rows.device)
     if quick:
         tile = WIDE if precision == "tf32" and d >= 256 else NARROW
-        reach = torch.where(landmark_norms.isfinite(), landmark_norms, 0.0).amax()
+        reach = landmark_norms.nan_to_num(posinf=0.0).amax()
         nearest_kernel[(triton.cdiv(n, tile.BLOCK_N),)](
             *tables, reach, indices, squares, unsure, n_unsure, *sizes, WIDTH=NEAREST_LANES, BITS=bits, **settings(tile)
         )
@@ -215,15 +215,15 @@ def new_neighbours(n_rows: int, n_neighbours: int, n_landmarks: int, like: Any) 
     return indices.mT, torch.empty(shape, dtype=like.dtype, device=like.device).mT
 
 
-def any_beyond(squares: Any, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> Any:
-    """Return whether any finite value of each row is beyond the limit of its range of columns (first, last)."""
+def rows_beyond(squares: Any, columns: Sequence[tuple[int, int]], limits: np.ndarray) -> np.ndarray:
+    """Return the numbers of rows with a finite value beyond the limit of its range of columns (first, last)."""
     import torch
 
     beyond = torch.zeros(len(squares), dtype=torch.bool, device=squares.device)  # (b,)
     for (start, stop), limit in zip(columns, limits.tolist(), strict=True):
         own = squares[:, start:stop]  # (b, q)
-        beyond |= ((own > limit) & own.isfinite()).any(dim=1)
-    return beyond
+        beyond |= ((own > limit) & (own < torch.inf)).any(dim=1)
+    return beyond.nonzero()[:, 0].cpu().numpy()  # usually none: a mask of all rows would be copied
 
 
 def gaussian(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]) -> Any:
@@ -244,7 +244,7 @@ def gaussian_fused(squares: Any, bounds: np.ndarray, bandwidths: Sequence[float]
 
     from coterie.kernels._triton import gaussian_kernel
 
-    given = torch.as_tensor(np.asarray(bandwidths, dtype=np.float32), device=squares.device)
+    given = to_tensor(np.asarray(bandwidths, dtype=np.float32), squares.device)
     gaussian_kernel[(triton.cdiv(len(squares), ROWS_PER_PROGRAM), len(given))](
         squares,
         bounds_at(bounds, squares),
@@ -413,9 +413,10 @@ def embed_or_guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, r
         from coterie.kernels._triton import embed_kernel
 
         indices, weights = lay_out(indices, weights)
-        bases, rotation, anchors = (t if t is None else widened(t, GATHERED) for t in (bases, rotation, anchors))
+        bases, anchors = (t if t is None else widened(t, GATHERED) for t in (bases, anchors))
         if rotation is not None:
-            rotation = widened(rotation.mT, GATHERED).mT.contiguous()  # (G, wide r, wide k)
+            missing = (0, -k % GATHERED, 0, -r % GATHERED)
+            rotation = torch.nn.functional.pad(rotation, missing).contiguous()  # (G, wide r, wide k)
         out = torch.empty((len(indices), k), device=indices.device) if anchors is None else torch.empty_like(weights)
         embed_kernel[(triton.cdiv(len(indices), ROWS_PER_PROGRAM),)](
             indices,
@@ -457,11 +458,9 @@ def embed_or_guide(indices: Any, weights: Any, bounds: np.ndarray, bases: Any, r
 
 def known_graphs(weights: Any, bounds: np.ndarray) -> Any:
     """Return 1 where a row has neighbours in a graph, and 0 where it lacks the graph's view."""
-    import torch
-
     widths = np.diff(bounds)
-    members = torch.as_tensor(np.repeat(np.eye(len(widths)), widths, axis=0), device=weights.device)  # (Q, G)
-    return (weights @ members.to(weights.dtype) > 0).to(weights.dtype)  # (b, G)
+    members = to_tensor(np.repeat(np.eye(len(widths)), widths, axis=0), weights.device, weights.dtype)  # (Q, G)
+    return (weights @ members > 0).to(weights.dtype)  # (b, G)
 
 
 def add_powers(rows: Any, squares: Any, fourths: Any) -> None:
@@ -475,16 +474,15 @@ def add_outer(rows: Any, total: Any) -> None:
     """Add sum_i e_i e_i^T to ``total``: in float32 within DENSE_ROWS rows, in float64 between them."""
     whole = len(rows) // DENSE_ROWS * DENSE_ROWS
     parts = rows[:whole].reshape(-1, DENSE_ROWS, rows.shape[1])  # (m, DENSE_ROWS, c)
-    total += (parts.mT @ parts).double().sum(dim=0)
-    total += (rows[whole:].mT @ rows[whole:]).double()
+    total += (parts.mT @ parts).sum(dim=0, dtype=total.dtype)
+    total += rows[whole:].mT @ rows[whole:]
 
 
 def unit_rows(rows: Any) -> Any:
     """Return the rows divided by their lengths; a row of zeros stays as it is."""
     import torch
 
-    lengths = rows.norm(dim=1, keepdim=True)
-    return rows / torch.where(lengths > 0, lengths, 1.0)
+    return rows / rows.norm(dim=1, keepdim=True).clamp_(min=torch.finfo(rows.dtype).tiny)
 
 
 def squared_norms(rows: Any) -> Any:
@@ -494,7 +492,9 @@ def squared_norms(rows: Any) -> Any:
 
 def row_sums(rows: Any) -> Any:
     """Return the rows' sums in float64."""
-    return rows.double().sum(dim=1)  # (b,)
+    import torch
+
+    return rows.sum(dim=1, dtype=torch.float64)  # (b,)
 
 
 def largest_eigenpairs(matrix: Any, count: int) -> tuple[Any, Any]:
@@ -532,13 +532,14 @@ def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str)
 
 
 def chebyshev_steps(matrix: Any, before: Any, now: Any, half: Any, degree: int) -> Any:
-    """Return T_degree((M - half) / half) of a block, given T_0 and T_1, for several matrices (G x p x p) in float64."""
-    import torch
+    """Return T_degree((M - half) / half) of a block, given T_0 and T_1, for several matrices (G x p x p) in float64.
 
+    T_0 is overwritten: a new array in every step would be one more copy, and one more launch.
+    """
     doubled = matrix * (2 / half)
     doubled.diagonal(dim1=-2, dim2=-1).sub_(2)
     for _ in range(degree - 1):
-        before, now = now, torch.baddbmm(before, doubled, now, beta=-1)
+        before, now = now, before.baddbmm_(doubled, now, beta=-1)
     return now
 
 
@@ -560,7 +561,8 @@ def finish_distances(products: Any, row_norms: Any, landmark_norms: Any) -> Any:
     """Turn products x.m into squared distances, in place."""
     import torch
 
-    return torch.clamp(row_norms[:, None] + landmark_norms - 2 * products, min=0, out=products)
+    norms = row_norms[:, None] + landmark_norms  # (b, p)
+    return torch.add(norms, products, alpha=-2, out=products).clamp_(min=0)
 
 
 def impute_distances(distances: Any, likeness: Any) -> Any:
@@ -604,5 +606,5 @@ def bounds_at(bounds: np.ndarray, like: Any) -> Any:
     if key not in _bounds:
         if len(_bounds) > 100:
             _bounds.clear()
-        _bounds[key] = torch.as_tensor(bounds, dtype=torch.int32, device=like.device)
+        _bounds[key] = to_tensor(bounds, like.device, torch.int32)
     return _bounds[key]

@@ -155,7 +155,8 @@ def best_of(sample: np.ndarray, draws: np.ndarray, n_threads: int) -> np.ndarray
 def best_run(sample: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the centroids of the best run of k-means from several starts (runs x k x c), and its inertia."""
     centroids, inertias = kmeans_runs(sample, starts)
-    best = inertias.argmin()
+    inertias = to_host(inertias)
+    best = int(inertias.argmin())
     return centroids[best], float(inertias[best])
 
 
@@ -247,12 +248,11 @@ def count_clusters(part: AssignedRows, n_clusters: int) -> Census:
     """Return the census of one block."""
     kernels = kernels_of(part.labels)
     medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
-    gaps, sums = to_host((part.nearest[medoids], (part.confidence.sum(), part.zero.sum())))
-    medoids = to_host(medoids)
     sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
-    return Census(
-        len(part.labels), sizes, medoids, np.where(medoids >= 0, gaps, np.inf), *(np.asarray(own) for own in sums)
-    )
+    sums = part.confidence.sum(), part.zero.sum()
+    medoids, gaps, *sums = to_host((medoids, part.nearest[medoids], *sums))
+    gaps = np.where(medoids >= 0, gaps, np.inf)  # (k,)
+    return Census(len(part.labels), sizes, medoids, gaps, *(np.asarray(total) for total in sums))
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:

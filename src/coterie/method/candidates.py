@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coterie.arrays import like, precision_of, stack, to_host
+from coterie.arrays import like, numbers_for, precision_of, stack, to_host
 from coterie.kernels import kernels_of
 from coterie.method.agreement import (
     neighbour_agreement,
@@ -336,8 +336,9 @@ def better_centroids(
     means = label_centroids(embedding, candidate.labels, centroids)
     others = to_host(lloyd(embedding, means)[0])  # (k, c)
     labels = stack([assign(embedding, ends).labels for ends in (centroids, others)])  # (2, s)
-    if partition_agreement(*to_host(labels)) == 1:
-        agreements = known_agreements(to_host(labels[0]), [candidate])
+    found = to_host(labels)
+    if partition_agreement(*found) == 1:
+        agreements = known_agreements(found[0], [candidate])
         if agreements is None:
             agreements = neighbour_agreement(sample, bounds, graph_views, labels[0], n_threads)
         return centroids, float(np.mean(agreements))
@@ -362,7 +363,7 @@ def cut(
 ) -> np.ndarray:
     """Return the clusters of rows in an augmented view, by k-means on ``some`` of them, its starts from ``draws``."""
     embedding = embed_sample(block, basis, bounds, n_threads)  # (s, c)
-    return assign(embedding, best_centroids(embedding[some], draws, n_threads)).labels  # (s,)
+    return assign(embedding, best_centroids(embedding[numbers_for(embedding, some)], draws, n_threads)).labels  # (s,)
 
 
 def embed_sample(block: Block, basis: Basis, bounds: np.ndarray, n_threads: int) -> np.ndarray:

@@ -32,6 +32,11 @@ class LandmarkRows:
         return array_namespace(norms).where(self.present, norms, np.inf)
 
     @cached_property
+    def complete(self) -> bool:
+        """Whether all landmarks have the view; asked once, because the answer waits for the device."""
+        return bool(self.present.all())
+
+    @cached_property
     def columns(self) -> Table:
         """The same rows as columns, in the layout that products are fastest with."""
         return kernels_of(self.rows).as_columns(self.rows)  # (d, p)

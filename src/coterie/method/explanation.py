@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.arrays import array_namespace, to_host
+from coterie.arrays import array_namespace, convert, to_host
 from coterie.kernels import kernels_of
 from coterie.method.assignment import assign, squared_gaps
 from coterie.method.graphs import Block
@@ -34,13 +34,13 @@ def explain(block: Block, labels: np.ndarray, row_map: RowMap, n_clusters: int, 
         rows = row_map.view_alone(block, view)  # (b, c)
         sums, counts = kernels.zeros((n_clusters, rows.shape[1]), rows), kernels.zeros((n_clusters,), rows)
         kernels.add_groups(rows, labels, sums, counts)
-        centroids = to_host(sums / counts.clip(1)[:, None]).astype(dtype)  # (k, c)
-        return centroids, share_of_rows(to_host(label_rows(rows, centroids)), host_labels, n_clusters)
+        centroids = convert(sums / counts.clip(1)[:, None], dtype)  # (k, c)
+        return centroids, label_rows(rows, centroids)
 
     views = range(len(row_map.graph_map.names))
-    found = in_order(look, views, 1 if kernels.BATCHED else n_threads)
-    centroids, shares = zip(*found, strict=True)
-    return Explanation(np.stack(centroids), np.column_stack(shares))
+    found = to_host(list(in_order(look, views, 1 if kernels.BATCHED else n_threads)))
+    shares = [share_of_rows(own, host_labels, n_clusters) for _, own in found]
+    return Explanation(np.stack([centroids for centroids, _ in found]), np.column_stack(shares))
 
 
 def share_of_rows(own: np.ndarray, labels: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -245,7 +245,7 @@ class GraphMap:
 
     def connect_landmarks(self, n_threads: int = 1) -> Block:
         """Return the landmarks' own neighbours."""
-        prepared = [PreparedRows(own.rows, own.norms, gaps=not bool(own.present.all())) for own in self.landmarks]
+        prepared = [PreparedRows(own.rows, own.norms, gaps=not own.complete) for own in self.landmarks]
         found = self._new_neighbours(self.n_landmarks)
         if self._fuses(prepared):
             self._search_fused(prepared, found)
@@ -285,8 +285,7 @@ class GraphMap:
         Only these rows can exceed a limit by :meth:`nearest_distances`, which takes longer.
         """
         columns = [(self.bounds[g], self.bounds[g + 1]) for g in self.nearest_graphs[: len(limits)]]
-        beyond = kernels_of(found.squares).any_beyond(found.squares, columns, limits**2 * ROUNDED_DOWN)  # (b,)
-        return np.flatnonzero(to_host(beyond))
+        return kernels_of(found.squares).rows_beyond(found.squares, columns, limits**2 * ROUNDED_DOWN)
 
     @cached_property
     def nearest_graphs(self) -> list[int]:
@@ -417,7 +416,7 @@ class GraphMap:
             present = (norms > 0) & (True if present is None else present)
         if present is not None:
             norms = array_namespace(norms).where(present, norms, np.inf)
-        return PreparedRows(rows, norms, gaps=present is not None or not bool(self.landmarks[v].present.all()))
+        return PreparedRows(rows, norms, gaps=present is not None or not self.landmarks[v].complete)
 
 
 def lay_out_graphs(
@@ -474,7 +473,8 @@ def median_distance(
     products = convert(products.toarray() if sparse.issparse(products) else products, "float64")  # (m, m)
     norms = products.diagonal()
     squares = norms[:, None] + norms - 2 * products
-    once = like(np.tri(len(norms), k=-1), squares, bool)  # every pair once
+    xp = array_namespace(squares)
+    once = xp.tril(xp.ones_like(squares, dtype=xp.bool), k=-1)  # every pair once
     distances = squares[once].clip(min=0) ** 0.5  # (m (m - 1) / 2,)
     return kernels_of(distances).median(distances) or float(distances.mean()) or 1.0
 

@@ -180,11 +180,17 @@ def means_of_groups(rows: Table, labels: np.ndarray, n_groups: int) -> tuple[Tab
         counts = np.bincount(labels, minlength=n_groups).astype(np.float64)  # (p,)
         shares = (1 / counts[labels]).astype(rows.dtype)
         return (sparse.csr_array((shares, (labels, np.arange(len(labels)))), (n_groups, len(labels))) @ rows), counts
+    means, totals = dense_means(rows, labels, n_groups)
+    return means, to_host(totals)  # (p, d), (p,)
+
+
+def dense_means(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same for dense rows, both where the rows are."""
     kernels = kernels_of(rows)
     sums, totals = kernels.zeros((n_groups, rows.shape[1]), rows), kernels.zeros((n_groups,), rows)
     kernels.add_groups(rows, like(labels, rows, "int64"), sums, totals)
     means = sums / array_namespace(totals).where(totals > 0, totals, 1.0)[:, None]
-    return convert(means, precision_of(rows)), to_host(totals)  # (p, d), (p,)
+    return convert(means, precision_of(rows)), totals  # (p, d), (p,)
 
 
 def check_landmarks(landmarks: Any, n_rows: int, least: int) -> np.ndarray:
@@ -260,7 +266,8 @@ def first_of_equals(rows: np.ndarray) -> np.ndarray:
 
 def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.ndarray:
     """Return the number of each row's nearest medoid."""
-    centers = LandmarkRows(rows[medoids], like(np.ones(len(medoids)), rows, bool))
+    numbers = like(medoids, rows, "int64")  # (p,)
+    centers = LandmarkRows(rows[numbers], numbers >= 0)
     part_rows = len(rows) if kernels_of(rows).BATCHED else PART_ROWS
 
     def nearest(start: int) -> np.ndarray:
@@ -271,11 +278,11 @@ def nearest_medoid(rows: np.ndarray, medoids: np.ndarray, n_threads: int) -> np.
     parts = list(in_order(nearest, range(0, len(rows), part_rows), n_threads))
     labels = array_namespace(parts[0]).concat(parts)  # (s,)
     # A medoid stays in its own group: no group is ever empty.
-    labels[medoids] = like(np.arange(len(medoids)), labels)
+    labels[numbers] = like(np.arange(len(medoids)), labels)
     return labels
 
 
 def medoids_of_groups(rows: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """Return for every group the member nearest to its mean."""
-    means, _ = means_of_groups(rows, labels, n_groups)
+    means, _ = dense_means(rows, labels, n_groups)
     return to_host(kernels_of(rows).nearest_in_group(rows, labels, means, TIE))

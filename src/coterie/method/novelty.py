@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import like, to_host
+from coterie.arrays import array_namespace, like, to_host
 from coterie.method.graphs import GraphMap, Neighbours, OwnLandmarks
 from coterie.threads import in_order
 from coterie.views import Views
@@ -93,12 +93,13 @@ def familiarity_of(found: Neighbours, graph_map: GraphMap, scale: NoveltyScale |
 
     The embedding shows directions only, and a row far from all landmarks has a direction too.
     """
-    known = np.ones(len(found.squares), dtype=np.float32)  # (b,)
+    xp = array_namespace(found.squares)
+    known = xp.ones(len(found.squares), dtype=xp.float32, device=found.squares.device)  # (b,)
     if scale is not None:
         far = graph_map.any_beyond(found, scale.limits)
         if len(far):
-            known[far] = scale.familiarity(graph_map.nearest_distances(found.part(far)))
-    return like(known, found.squares, np.float32)
+            known[far] = like(scale.familiarity(graph_map.nearest_distances(found.part(far))), known)
+    return known
 
 
 def learn_novelty(graph_map: GraphMap, sample: Views, own: OwnLandmarks, n_threads: int = 1) -> NoveltyScale | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import to_device
+from coterie.arrays import numbers_for, to_device
 from coterie.kernels import kernels_of
 from coterie.method.graphs import Block, GraphMap
 from coterie.views import ViewBlock
@@ -81,7 +81,8 @@ class RowMap:
         basis = self.guides[0].basis if self.guides else self.basis
         chosen = [g for g, graph in enumerate(self.graph_map.graphs) if graph.view == view]
         own, own_bounds = columns_of(block, self.graph_map.bounds, chosen)
-        return unit_embedding(own, Basis(basis.bases[chosen], basis.rotation[chosen], basis.unit), own_bounds)  # (b, k)
+        graphs = numbers_for(basis.bases, np.array(chosen))
+        return unit_embedding(own, Basis(basis.bases[graphs], basis.rotation[graphs], basis.unit), own_bounds)  # (b, k)
 
     def follow(self, block: Block) -> np.ndarray:
         """Return the embedding of rows whose neighbours are known, as unit rows."""
@@ -102,7 +103,7 @@ def guide_all(block: Block, guides: Sequence[Guide], bounds: np.ndarray) -> Bloc
 
 def columns_of(block: Block, bounds: np.ndarray, chosen: Sequence[int]) -> tuple[Block, np.ndarray]:
     """Return a block's columns of the ``chosen`` graphs, and their bounds."""
-    columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen])
+    columns = numbers_for(block.weights, np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in chosen]))
     own_bounds = np.cumsum([0, *(bounds[g + 1] - bounds[g] for g in chosen)])
     return Block(block.indices[:, columns], block.weights[:, columns]), own_bounds
 

@@ -398,14 +398,16 @@ def filtered_subspace(
         values, rotation = xp.flip(values, axis=-1), convert(xp.flip(rotation, axis=-1), precision_of(matrix))
         block, image = block @ rotation, image @ rotation
         gaps = image[..., :count] - block[..., :count] * convert(values[..., None, :count], precision_of(matrix))
-        residual = float(xp.max(xp.sum(gaps * gaps, axis=-2))) ** 0.5
+        cut = convert(xp.clip(values[..., -1:], 1e-3, LARGEST_CUT), precision_of(matrix))
+        # In one copy, because each waits for the device.
+        square, largest_cut = to_host(stack([xp.max(xp.sum(gaps * gaps, axis=-2)), xp.max(cut)])).tolist()
+        residual = square**0.5
         if residual < tolerance:
             return Eigenpairs(values[..., :count], convert(block[..., :count], "float64"), block)
         if number > 1 and filters_left(before, residual, tolerance) > most_filters:
             return None  # a full reduction is faster
         before = residual
-        cut = convert(xp.clip(values[..., -1:], 1e-3, LARGEST_CUT), precision_of(matrix))
-        block = chebyshev(matrix, block, image, cut[..., None])
+        block = chebyshev(matrix, block, image, cut[..., None], largest_cut)
     return None
 
 
@@ -420,12 +422,17 @@ def filters_left(before: float, now: float, goal: float) -> float:
     return np.log(now / goal) / np.log(before / now) if now < before else np.inf
 
 
-def chebyshev(matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.ndarray) -> np.ndarray:
-    """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above; ``image`` is matrix @ block."""
+def chebyshev(
+    matrix: np.ndarray, block: np.ndarray, image: np.ndarray, cut: np.ndarray, largest_cut: float
+) -> np.ndarray:
+    """Apply the Chebyshev polynomial that is small on [0, cut] and grows fast above, to a block, which is consumed.
+
+    ``image`` is matrix @ block. Of several matrices each has its own cut.
+    """
     xp = array_namespace(matrix)
     half = cut / 2
     # An eigenvalue of 1 grows like exp(degree * steepness). Growth beyond the precision gains nothing.
-    steepness = float(np.arccosh(2 / float(xp.max(cut)) - 1))
+    steepness = float(np.arccosh(2 / largest_cut - 1))
     most = kernels_of(matrix).FILTER_DEGREE
     degree = int(np.clip(FILTER_GROWTH[matrix.dtype.itemsize] / steepness, 2, most))
     before, now = block, (image - half * block) / half

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from coterie.arrays import array_namespace
+from coterie.arrays import array_namespace, numbers_for
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -39,6 +39,7 @@ def block_length(block: Any) -> int:
 
 def select_rows(block: Any, rows: Any) -> Any:
     """Return some rows of a block."""
+    rows = numbers_for(first_array(block), rows)
     return _rebuilt(block, [part[rows] for part in block_parts(block)])
 
 

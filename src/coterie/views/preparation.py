@@ -16,7 +16,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import array_namespace, contiguous, convert, like, power_of_two, precision_of, scaled, to_host
+from coterie.arrays import (
+    array_namespace,
+    contiguous,
+    convert,
+    like,
+    numbers_for,
+    power_of_two,
+    precision_of,
+    scaled,
+    to_host,
+)
 from coterie.kernels import kernels_of
 from coterie.validation import warn_caller
 from coterie.views.steps import (
@@ -318,7 +328,7 @@ def tail_steps(values: np.ndarray, moments: ColumnMoments) -> list[Step]:
         return []
     xp, kernels, chosen = array_namespace(values), kernels_of(values), np.flatnonzero(varies)
     mean, std = like(moments.mean[chosen], values), like(moments.std[chosen], values)  # (varying,)
-    gaps = convert((values[:, chosen] - mean) / std, "float32")  # (n, varying)
+    gaps = convert((values[:, numbers_for(values, chosen)] - mean) / std, "float32")  # (n, varying)
     squares = gaps * gaps
     steps: list[Step] = []
     if xp.min(values) >= 0 and np.median(to_host(xp.mean(squares * gaps, axis=0))) > SKEWED:

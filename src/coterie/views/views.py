@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import array_namespace, is_float, take_or_zero, to_host
+from coterie.arrays import array_namespace, is_float, numbers_for, take_or_zero, to_host
 from coterie.rows.partitions import DaskTable, fetch_rows
 from coterie.rows.torch import upload_dense
 from coterie.views.steps import Table
@@ -78,10 +78,10 @@ class View:
 
     def _whole(self, rows: slice | np.ndarray) -> ViewBlock:
         if self.positions is None:
-            return ViewBlock(self.data[rows], None)
+            return ViewBlock(self.data[numbers_for(self.data, rows)], None)
         positions = self.positions[rows]  # (b,)
         if (positions >= 0).all():
-            return ViewBlock(self.data[positions], None)
+            return ViewBlock(self.data[numbers_for(self.data, positions)], None)
         return ViewBlock(*take_or_zero(self.data, positions))
 
 
@@ -230,10 +230,7 @@ def nan_rows(data: Table) -> np.ndarray:
     """
     if not is_float(data):
         return np.empty(0, dtype=np.int64)
-    suspects = np.flatnonzero(is_nan(data[:, 0]))
-    return suspects[is_nan(data[suspects]).all(axis=1)] if len(suspects) else suspects
-
-
-def is_nan(values: Any) -> np.ndarray:
-    """Return which values are NaN, as a NumPy array."""
-    return to_host(array_namespace(values).isnan(values))
+    first = data[:, 0]  # (b,)
+    xp = array_namespace(first)
+    suspects = to_host(xp.nonzero(xp.isnan(first))[0])
+    return suspects[to_host(xp.isnan(data[suspects])).all(axis=1)] if len(suspects) else suspects
