@@ -329,9 +329,17 @@ def test_new_rows_are_spread_evenly(client, tables):
 
 
 def test_tasks_have_names_that_say_what_they_do(client, tables):
-    model().fit(split(tables))
+    model(basis="subspace", max_iter=2).fit(split(tables))
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    for name in ("sample", "build-graphs", "sum-grams", "sum-outer", "guide", "unit-embedding", "assign"):
+    for name in (
+        "sample",
+        "build-graphs",
+        "sum-grams",
+        "sum-outer",
+        "guide",
+        "unit-embedding",
+        "assign-with-confidence",
+    ):
         assert f"coterie-{name}" in names
 
 

@@ -249,10 +249,11 @@ def count_clusters(part: AssignedRows, n_clusters: int) -> Census:
     kernels = kernels_of(part.labels)
     medoids = kernels.least_in_group(part.nearest, part.labels, n_clusters)  # (k,)
     sizes = kernels.count_groups(part.labels, n_clusters)  # (k,)
-    sums = part.confidence.sum(), part.zero.sum()
-    medoids, gaps, *sums = to_host((medoids, part.nearest[medoids], *sums))
+    medoids, gaps, confidence, n_zero = to_host(
+        (medoids, part.nearest[medoids], part.confidence.sum(), part.zero.sum())
+    )
     gaps = np.where(medoids >= 0, gaps, np.inf)  # (k,)
-    return Census(len(part.labels), sizes, medoids, gaps, *(np.asarray(total) for total in sums))
+    return Census(len(part.labels), sizes, medoids, gaps, np.asarray(confidence), np.asarray(n_zero))
 
 
 def merge_censuses(parts: Sequence[Census]) -> Census:
