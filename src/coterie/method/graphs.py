@@ -52,7 +52,7 @@ LANDMARK_ROWS = 128
 
 # Tiles are larger where many threads run, up to LARGE_TILE_ROWS rows and TILE_DISTANCES distances; results are bitwise
 # the same.
-LARGE_TILE_ROWS = 4 * TILE_ROWS
+LARGE_TILE_ROWS = 2 * TILE_ROWS
 TILE_DISTANCES = 2**23
 
 # Values that are prepared at once: several tiles, because every call for a view has a fixed cost.
