@@ -90,7 +90,7 @@ class PreparedSample:
 def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, progress: Progress) -> PreparedSample:
     """Draw a sample of rows, and learn every view's preparation from it."""
     numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
-    sample = views.take(numbers)
+    sample = views.take(numbers, settings.n_threads if views.device is None else 1)
     check_any_view([view.present for view in sample], numbers)
     check_overlap(sample if views.may_lack else views, settings.least_clusters)
     with progress.stage("preparation"):

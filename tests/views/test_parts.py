@@ -6,7 +6,7 @@ from scipy import sparse, stats
 
 from coterie.kernels import cpu
 from coterie.threads import one_thread_per_block
-from coterie.views import by_rows, column_moments, prepare
+from coterie.views import as_views, by_rows, column_moments, prepare
 from coterie.views.directions import principal_directions
 from coterie.views.parts import PART_COLUMNS, by_columns, row_parts
 from coterie.views.statistics import column_ends, column_tails
@@ -132,3 +132,15 @@ def test_threads_learn_the_same_preparation(rng, kind, scaling):
     found = [prepare(data, scaling=scaling, n_threads=n_threads) for n_threads in THREADS]
     assert len({own.factor for own in found}) == 1
     assert len({own(data[:100]).tobytes() for own in found}) == 1
+
+
+def test_several_threads_take_the_same_rows(rng):
+    views = as_views({"a": rng.standard_normal((50, 3)), "b": sparse.csr_array(rng.random((50, 4)).round())})
+    numbers = np.array([3, 3, 40, 7])
+    for one, other in zip(views.take(numbers), views.take(numbers, n_threads=3), strict=True):
+        assert one.name == other.name
+        np.testing.assert_array_equal(densely(one.data), densely(other.data))
+
+
+def densely(rows):
+    return rows.toarray() if sparse.issparse(rows) else rows
