@@ -90,7 +90,7 @@ class PreparedSample:
 def prepare_sample(views: Views, settings: Settings, rng: np.random.Generator, progress: Progress) -> PreparedSample:
     """Draw a sample of rows, and learn every view's preparation from it."""
     numbers = draw_sample(views.n_rows, sample_size(views.n_rows, settings.landmarks.wanted), rng)
-    sample = views.take(numbers)
+    sample = views.take(numbers, settings.n_threads if views.device is None else 1)
     check_any_view([view.present for view in sample], numbers)
     check_overlap(sample if views.may_lack else views, settings.least_clusters)
     with progress.stage("preparation"):
@@ -141,16 +141,26 @@ def prepare_views(
     """Return every view's preparation, learned from a sample of rows; ``numbers`` are for error messages."""
     wanted = settings.preparation
     blocks = sample.read(slice(None))
-    jobs = []
-    for view, block, scaling, metric in zip(sample, blocks, wanted.scalings, wanted.metrics, strict=True):
-        check_finite_rows(view.name, block.data, block.present, numbers)
-        choices: dict[str, Any] = {"scaling": scaling, "metric": metric, "seed": int(rng.integers(2**31))}
-        choices["name"] = view.name
-        jobs.append(partial(prepare, block.known(), n_clusters=settings.most_clusters, dtype=wanted.dtype, **choices))
     # On a GPU one view after the other: every thread would initialise the GPU's libraries for itself.
     n_threads = settings.n_threads if sample.device is None else 1
-    preparations = list(in_order(lambda job: job(), jobs, n_threads))
-    return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks)
+    seeds = [int(rng.integers(2**31)) for _ in blocks]
+
+    def learn(v: int) -> Preparation:
+        name, block = sample[v].name, blocks[v]
+        check_finite_rows(name, block.data, block.present, numbers, n_threads)
+        return prepare(
+            block.known(),
+            scaling=wanted.scalings[v],
+            metric=wanted.metrics[v],
+            n_clusters=settings.most_clusters,
+            dtype=wanted.dtype,
+            seed=seeds[v],
+            name=name,
+            n_threads=n_threads,
+        )
+
+    preparations = list(in_order(learn, range(len(blocks)), n_threads))
+    return within_float_range(preparations, [scaling == "none" for scaling in wanted.scalings], blocks, n_threads)
 
 
 def settle_landmarks(views: Views, sample: PreparedSample, settings: Settings, rng: np.random.Generator) -> Landmarks:

@@ -37,6 +37,21 @@ def neighbours(rng, dtype, n=40, p=50, scales=(3, 8, 1)):
     return indices.astype(np.uint16), weights, bounds
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, np.uint8])
+def test_sums_of_rows(rng, dtype):
+    data = (200 * rng.random((30, 70))).astype(dtype)
+    for found in both("row_sums", (data, np.empty(30)), lambda own: own[1]):
+        np.testing.assert_allclose(found, data.sum(axis=1, dtype=np.float64), rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_sums_of_rows_show_what_is_not_finite(rng, value):
+    data = rng.random((3, 70))
+    data[1, 50] = value
+    for found in both("row_sums", (data, np.empty(3)), lambda own: own[1]):
+        assert np.isfinite(found).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_distances_and_neighbours_are_the_same_to_the_bit(rng, dtype):
     products = rng.normal(size=(30, 200)).astype(dtype)

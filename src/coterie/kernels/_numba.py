@@ -14,7 +14,13 @@ import numpy as np
 
 from coterie.kernels import LANES
 from coterie.kernels._compiling import FASTMATH, compiled
-from coterie.kernels._numba_groups import (  # noqa: F401  all loops are found in this module
+from coterie.kernels._numba_columns import (  # noqa: F401  all loops are found in this module
+    column_ends,
+    column_mean_and_std,
+    column_tails,
+    row_sums,
+)
+from coterie.kernels._numba_groups import (  # noqa: F401
     add_floats,
     add_groups,
     add_sums,

@@ -17,6 +17,11 @@ def level(data: np.ndarray, center: np.ndarray, scale: np.ndarray, rows: np.ndar
     rows[:] = (data - center) * scale
 
 
+def row_sums(data: np.ndarray, sums: np.ndarray) -> None:
+    """Write every row's sum to ``sums``."""
+    data.sum(axis=1, dtype=np.float64, out=sums)
+
+
 def finish_distances(products: np.ndarray, row_norms: np.ndarray, landmark_norms: np.ndarray) -> None:
     """Turn products into squared distances, in place."""
     products[:] = np.maximum((row_norms[:, None] - products) + (landmark_norms - products), 0)

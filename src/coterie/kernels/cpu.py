@@ -42,8 +42,8 @@ DENSE_NUMBERS = 25_000_000
 # ten times as long as an entry of a dense one.
 SPARSE_SHARE = 1 / 12
 
-# Types that the compiled ``level`` reads directly; others are converted first.
-CENTRED_TYPES = (np.uint8, np.float32, np.float64)
+# Types that compiled loops over raw rows read directly; others are converted first.
+READ_TYPES = (np.uint8, np.float32, np.float64)
 
 # Up to this many rows are processed without compiled loops, inside ``few_rows`` and while numba is not imported.
 FEW_ROWS = 64
@@ -90,14 +90,37 @@ def row_sums(rows: Any) -> np.ndarray:
     """Return the rows' sums in float64."""
     if sparse.issparse(rows):  # SciPy would add float32 up in float32
         return np.asarray(rows.astype(np.float64).sum(axis=1)).ravel()  # (b,)
-    return rows.sum(axis=1, dtype=np.float64)  # (b,)
+    sums = np.empty(len(rows))
+    loops().row_sums(readable(rows), sums)
+    return sums  # (b,)
+
+
+def readable(data: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+    """Return an array in a type and layout that compiled loops read, without a copy if it has them."""
+    data = np.ascontiguousarray(data)
+    return data if data.dtype in READ_TYPES else data.astype(dtype)
+
+
+def column_ends(data: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the least and the largest value of every column, and the numbers of its nonzeros and negative values."""
+    low, high, nonzeros, negatives = np.empty((4, data.shape[1]))
+    compiled_loops().column_ends(readable(data), low, high, nonzeros, negatives)
+    return low, high, nonzeros, negatives  # (d,) each
+
+
+def column_tails(data: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of ((x - mean) * scale)^3 and of its fourth power, column by column."""
+    skewness, kurtosis = np.empty((2, data.shape[1]))
+    compiled_loops().column_tails(readable(data), mean, scale, skewness, kurtosis)
+    return skewness, kurtosis  # (d,), (d,)
 
 
 def column_mean_and_std(data: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns' means and standard deviations in float64."""
     if not sparse.issparse(data):
-        mean = data.mean(axis=0, dtype=np.float64)
-        return mean, data.std(axis=0, dtype=np.float64, mean=mean[None, :])  # (d,), (d,)
+        mean, std = np.empty((2, data.shape[1]))
+        compiled_loops().column_mean_and_std(readable(data), mean, std)
+        return mean, std  # (d,), (d,)
     (n, d), values, columns = data.shape, data.data.astype(np.float64), data.indices
     mean = np.bincount(columns, values, d) / n
     # A zero that is not stored lies |mean| from the mean.
@@ -654,8 +677,6 @@ def label_votes(
 
 def level(rows: np.ndarray, center: np.ndarray, scale: np.ndarray, out: np.dtype) -> np.ndarray:
     """Return (x - center) * scale, column by column, of values of any type, as an array of type ``out``."""
-    if rows.dtype not in CENTRED_TYPES or not rows.flags.c_contiguous:
-        rows = rows.astype(center.dtype, order="C")
     found = np.empty(rows.shape, dtype=out)
-    loops().level(rows, center, scale, found)
+    loops().level(readable(rows, center.dtype), center, scale, found)
     return found

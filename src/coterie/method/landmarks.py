@@ -16,7 +16,7 @@ from coterie.method.seeding import draw_starts, kmeans_plus_plus
 from coterie.rows.torch import upload_if_host
 from coterie.threads import in_order
 from coterie.validation import refuse
-from coterie.views import Preparation, Table, Views
+from coterie.views import Preparation, Table, Views, by_rows
 
 LANDMARKS = ("kmedoids", "kmedoids++", "random")
 
@@ -44,7 +44,7 @@ TIE = 1e-4
 # most groups would be single rows.
 ROWS_PER_MEAN = 2
 
-# Rows that one thread prepares, or finds the nearest medoids of, at a time.
+# Rows that one thread finds the nearest medoids of at a time.
 PART_ROWS = 1024
 
 
@@ -92,7 +92,7 @@ def prepare_members(
     """Return some rows of every view, prepared once for both grouping them and computing the groups' means."""
     chosen = sample if len(members) == sample.n_rows else sample.take(members)
     return [
-        MemberRows(prepare_in_parts(block.data, preparation, n_threads), to_host(block.present))
+        MemberRows(by_rows(preparation, block.data, n_threads), to_host(block.present))
         for block, preparation in zip(chosen.read(slice(None)), preparations, strict=True)
     ]
 
@@ -118,15 +118,6 @@ def with_mean(rows: np.ndarray, present: np.ndarray) -> np.ndarray:
     known = like(present, rows, bool)  # (s,)
     mean = rows[known].mean(axis=0) if present.any() else 0.0 * rows[0]  # (d,)
     return array_namespace(rows).where(known[:, None], rows, mean)
-
-
-def prepare_in_parts(data: Table, preparation: Preparation, n_threads: int) -> Table:
-    """Return prepared rows; NumPy arrays by several threads."""
-    if sparse.issparse(data) or kernels_of(data).BATCHED:
-        return preparation(data)
-    starts = range(0, len(data), PART_ROWS)
-    parts = list(in_order(lambda start: preparation(data[start : start + PART_ROWS]), starts, n_threads))
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def sketch(rows: sparse.csr_array, n_columns: int, rng: np.random.Generator) -> np.ndarray:

@@ -23,7 +23,8 @@ from coterie.method.assignment import assign, best_centroids, fewer_runs
 from coterie.method.landmarks import means_of_groups
 from coterie.method.seeding import draw_starts
 from coterie.threads import in_order
-from coterie.views.preparation import Preparation, column_moments, spread
+from coterie.views.preparation import Preparation, spread
+from coterie.views.statistics import column_moments
 from coterie.views.steps import Columns, Project, Step, apply_steps
 
 # More columns over all views would make the eigenproblem too large; with fewer rows per column of a view, shared

@@ -29,7 +29,7 @@ from coterie.views import (
     prepare,
 )
 from coterie.views.frames import for_sklearn
-from coterie.views.preparation import column_ends
+from coterie.views.statistics import column_ends
 from coterie.views.steps import Columns
 
 
@@ -132,11 +132,10 @@ def fit_chain(known: Table, scaling: str, dtype: Any, n_clusters: int = 8) -> Pr
     if scaling == "raw":
         return Preparation((), 1.0, np.dtype(dtype), "raw")
     if scaling == "minmax":
-        low, high = column_ends(known)  # (d,), (d,)
-        width = np.where(high > low, high - low, np.inf)
-        return Preparation(
-            (Columns(None if sparse.issparse(known) else low, 1 / width),), 1.0, np.dtype(dtype), "given"
-        )
+        ends = column_ends(known)
+        width = np.where(ends.high > ends.low, ends.high - ends.low, np.inf)  # (d,)
+        low = None if sparse.issparse(known) else ends.low
+        return Preparation((Columns(low, 1 / width),), 1.0, np.dtype(dtype), "given")
     if scaling == "zscore":
         return replace(prepare(known, scaling="standard", metric="euclidean", dtype=dtype), factor=1.0)
     metric = "auto" if scaling == "auto" else "euclidean"

@@ -8,15 +8,16 @@ cannot be clustered, and ``preparation`` chooses the ``steps`` that make distanc
 from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
 from coterie.views.columns import match_columns, settled_groups
 from coterie.views.matching import in_row_order
+from coterie.views.parts import by_rows
 from coterie.views.preparation import (
     METRICS,
     SCALINGS,
     Preparation,
-    column_moments,
     prepare,
     within_float_range,
 )
 from coterie.views.reading import as_views, match_views, view_rows
+from coterie.views.statistics import column_moments
 from coterie.views.steps import Step, Table
 from coterie.views.views import RawRows, RowRange, View, ViewBlock, ViewRows, Views, absent_views
 
@@ -35,6 +36,7 @@ __all__ = [
     "Views",
     "absent_views",
     "as_views",
+    "by_rows",
     "check_any_view",
     "check_columns",
     "check_finite",

@@ -12,6 +12,7 @@ from scipy import sparse
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
 from coterie.views.matching import in_python
+from coterie.views.parts import by_rows
 from coterie.views.steps import Table
 from coterie.views.views import View, Views
 
@@ -113,10 +114,10 @@ def and_more(count: int) -> str:
     return f" and {count} more near it" if count else ""
 
 
-def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray) -> None:
+def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray, n_threads: int = 1) -> None:
     """Raise an error that names the view and the rows if any value is not a finite number."""
     with np.errstate(all="ignore"):
-        sums = kernels_of(data).row_sums(data)  # (b,): finite only if every value is
+        sums = by_rows(kernels_of(data).row_sums, data, n_threads)  # (b,): finite only if every value is
     check_finite(name, sums, present, rows)
 
 

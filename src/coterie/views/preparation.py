@@ -16,19 +16,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import (
-    array_namespace,
-    contiguous,
-    convert,
-    like,
-    numbers_for,
-    power_of_two,
-    precision_of,
-    scaled,
-    to_host,
-)
+from coterie.arrays import array_namespace, contiguous, convert, like, power_of_two, precision_of, scaled, to_host
 from coterie.kernels import kernels_of
 from coterie.validation import warn_caller
+from coterie.views.directions import principal_directions
+from coterie.views.parts import by_columns, by_rows, is_one_part
+from coterie.views.statistics import (
+    LEAST_RANGE,
+    RELATIVE_ROUNDING,
+    ColumnEnds,
+    ColumnMoments,
+    column_ends,
+    column_moments,
+    column_tails,
+    rounding_of,
+)
 from coterie.views.steps import (
     Clip,
     Columns,
@@ -66,9 +68,6 @@ CLIP = 3.0  # at this many robust standard deviations
 ALIKE, UNLIKE = 0.75, 1.25  # log10 of the ratio of columns' scales: below, they share a unit; above, each has its own
 LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this much more often than by chance
 
-# A column whose standard deviation is below this share of its largest value varies by rounding alone.
-RELATIVE_ROUNDING = {2: 1e-3, 4: 3e-7, 8: 1e-13}  # by bytes of a float
-WHOLE_ROUNDING = 1e-15  # whole numbers are exact; sums of them are float64
 # Values whose relative difference is smaller are one value with different rounding errors.
 NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 
@@ -77,10 +76,6 @@ NOISE = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 1e-14}
 # done for at most MOST_CENTRED_COLUMNS columns.
 FAR_FROM_ZERO = 100.0
 MOST_CENTRED_COLUMNS = 20_000
-
-# Columns whose largest value is above this, or below its inverse, are rescaled before they are squared.
-SQUARED_SAFELY = 1e100
-LEAST_RANGE = 1e-305  # of a column that can be scaled: the inverse of less is infinite, or nearly so
 
 # Larger numbers, and those below its inverse, are too near the limits of float32.
 FLOAT32_REACH = 1e30
@@ -147,6 +142,7 @@ def prepare(
     dtype: Any = "float32",
     seed: int = 0,
     name: str = "X",
+    n_threads: int = 1,
 ) -> Preparation:
     """Fit the preparation of one view to a sample of its rows; ``name`` is the view's, for warnings.
 
@@ -154,36 +150,37 @@ def prepare(
     has the same weight in the concatenation.
     """
     rows = thinned(sample)
-    ends = column_ends(rows)
-    check_ranges(name, *ends)
+    ends = column_ends(rows, n_threads)
+    check_ranges(name, ends)
     if scaling == "auto":
-        kind = kind_of(sample, rows)
+        kind = kind_of(sample, rows, ends)
         if kind == "words":
             steps = word_steps(to_host(rows), n_clusters, seed)
         elif kind == "graph":
             steps = graph_steps(to_host(sample), n_clusters, seed)
         else:
-            steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine")
+            steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine", n_threads=n_threads)
     else:
         kind = "raw" if scaling == "none" else "given"
-        steps = given_steps(rows, EXPONENT[scaling], cosine=metric == "cosine", name=name)
-    warn_of_lost_columns(name, rows, steps, *ends)
+        moments = column_moments(rows, n_threads=n_threads)
+        steps = given_steps(rows, moments, EXPONENT[scaling], cosine=metric == "cosine", name=name)
+    warn_of_lost_columns(name, rows, steps, ends)
     steps = [Project(step.directions.astype(dtype)) if isinstance(step, Project) else step for step in steps]
     plain = Preparation(tuple(steps), 1.0, np.dtype(dtype), kind)
     if scaling == "none":
         return plain
-    return replace(plain, factor=1.0 / spread(plain, rows))
+    return replace(plain, factor=1.0 / spread(plain, rows, n_threads))
 
 
 def within_float_range(
-    preparations: Sequence[Preparation], raw: Sequence[bool], samples: Sequence[Any]
+    preparations: Sequence[Preparation], raw: Sequence[bool], samples: Sequence[Any], n_threads: int = 1
 ) -> list[Preparation]:
     """Scale unscaled views by a common power of two where their squares would leave the range of floats.
 
     A common factor changes neither neighbours nor, with a bandwidth of the same units, weights.
     """
     spreads = [
-        spread(preparation, thinned(sample.known()))
+        spread(preparation, thinned(sample.known()), n_threads)
         for preparation, sample, alone in zip(preparations, samples, raw, strict=True)
         if alone
     ]
@@ -197,9 +194,8 @@ def within_float_range(
     ]
 
 
-def given_steps(rows: Table, exponent: float, *, cosine: bool, name: str = "X") -> list[Step]:
+def given_steps(rows: Table, moments: ColumnMoments, exponent: float, *, cosine: bool, name: str = "X") -> list[Step]:
     """Return steps that centre columns and divide them by a power of their standard deviation."""
-    moments = column_moments(rows)
     varies = moments.varies()
     scale = None
     if exponent:
@@ -226,9 +222,9 @@ def far_from_zero(moments: ColumnMoments, scale: np.ndarray | None) -> bool:
     return bool(np.sum((mean / unit) ** 2) > FAR_FROM_ZERO**2 * np.sum((std / unit) ** 2) > 0)
 
 
-def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Refuse a view whose columns' ranges, from low to high, are too small to scale; warn if only some are."""
-    ranges = high / 2 - low / 2  # (d,)
+def check_ranges(name: str, ends: ColumnEnds) -> None:
+    """Refuse a view whose columns' ranges are too small to scale; warn if only some are."""
+    ranges = ends.high / 2 - ends.low / 2  # (d,)
     lost = (ranges > 0) & (ranges < LEAST_RANGE)  # (d,)
     if not lost.any():
         return
@@ -241,14 +237,14 @@ def check_ranges(name: str, low: np.ndarray, high: np.ndarray) -> None:
     warn_caller(f"{found}; they are treated as constant. Multiply them by a constant before they are stored.")
 
 
-def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], low: np.ndarray, high: np.ndarray) -> None:
+def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], ends: ColumnEnds) -> None:
     """Warn of columns that are left out because their type has too few digits to separate their rows."""
-    kind = str(precision_of(rows))
-    peak = np.maximum(np.abs(low), np.abs(high))
+    kind, peak = str(precision_of(rows)), ends.peak
     with np.errstate(over="ignore"):
-        differs = high - low > NOISE.get(kind, 0.0) * peak
+        ranges = ends.high - ends.low  # (d,)
+        differs = ranges > NOISE.get(kind, 0.0) * peak
         # A standard deviation is at least range / √2n, so that most tables need not compute theirs.
-        if not (differs & (high - low <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
+        if not (differs & (ranges <= rounding_of(rows) * peak * np.sqrt(2 * rows.shape[0]))).any():
             return
     left_out = [step.scale == 0 for step in steps if isinstance(step, Columns) and step.scale is not None]  # (d,) each
     lost = differs & ~column_moments(rows).varies() & np.any(left_out, axis=0)  # (d,)
@@ -289,31 +285,42 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     return [*steps, Project(principal_directions(apply_steps(steps, links), rank, seed)), UnitRows()]
 
 
-def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False) -> list[Step]:
+def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False, n_threads: int = 1) -> list[Step]:
     """Return steps for dense views.
 
     They reduce skew or heavy tails, standardise columns of different units and keep the directions of most variance.
     """
     steps: list[Step] = [Densify()] if sparse.issparse(rows) else []
     rounding = rounding_of(rows)
-    values = apply_steps(steps, convert(rows, "float64"))
-    moments = column_moments(values, rounding)
-    tails = tail_steps(values, moments)
+    values = wide(apply_steps(steps, rows))
+    moments = column_moments(values, rounding, n_threads)
+    tails = tail_steps(values, moments, n_threads)
     if tails:
-        values = apply_steps(tails, values)
-        moments = column_moments(values, rounding)
+        values = transformed(tails, values, "float64", n_threads)
+        moments = column_moments(values, rounding, n_threads)
     varies = moments.varies()
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
-    powers = unit_powers(column_scale(values, moments, varies), varies)  # (d,)
+    powers = unit_powers(column_scale(moments, len(values)), varies)  # (d,)
     powers /= power_of_two((powers * moments.std).max())  # what follows is computed in float32
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
         level.append(UnitRows())
     rank = most_directions(n_clusters)
     if min(values.shape) > rank:
-        level.append(Project(principal_directions(convert(apply_steps(level, values), "float32"), rank, seed)))
+        levelled = transformed(level, values, "float32", n_threads)
+        level.append(Project(principal_directions(levelled, rank, seed, n_threads)))
     return [*steps, *tails, *level]
+
+
+def wide(values: np.ndarray) -> np.ndarray:
+    """Return tensors as float64; NumPy arrays as they are, since they are converted part by part, in the cache."""
+    return convert(values, "float64") if is_one_part(values) else values
+
+
+def transformed(steps: Sequence[Step], values: np.ndarray, dtype: str, n_threads: int) -> np.ndarray:
+    """Return values after steps in float64, in the given precision."""
+    return by_rows(lambda part: convert(apply_steps(steps, convert(part, "float64")), dtype), values, n_threads)
 
 
 def most_directions(n_clusters: int) -> int:
@@ -321,34 +328,48 @@ def most_directions(n_clusters: int) -> int:
     return min(max(20, 2 * n_clusters), 200)
 
 
-def tail_steps(values: np.ndarray, moments: ColumnMoments) -> list[Step]:
+def tail_steps(values: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -> list[Step]:
     """Return the steps for skewed or heavy-tailed columns: a log scale, or clipping."""
     varies = moments.varies()
     if not varies.any():
         return []
-    xp, kernels, chosen = array_namespace(values), kernels_of(values), np.flatnonzero(varies)
-    mean, std = like(moments.mean[chosen], values), like(moments.std[chosen], values)  # (varying,)
-    gaps = convert((values[:, numbers_for(values, chosen)] - mean) / std, "float32")  # (n, varying)
-    squares = gaps * gaps
+    skewness, kurtosis = np.median(column_tails(values, moments, n_threads), axis=1)
+    if moments.low.min() >= 0 and skewness > SKEWED:
+        return log_steps(values, n_threads)
+    return [clip_step(values, moments, n_threads)] if kurtosis > HEAVY_TAILS else []
+
+
+def log_steps(values: np.ndarray, n_threads: int) -> list[Step]:
+    """Return the steps that put non-negative columns on a log scale; rows of counts are first given a common total."""
+    xp, kernels = array_namespace(values), kernels_of(values)
     steps: list[Step] = []
-    if xp.min(values) >= 0 and np.median(to_host(xp.mean(squares * gaps, axis=0))) > SKEWED:
-        whole = share_of(values == xp.round(values)) >= WHOLE_SHARE
-        if whole and values.shape[1] >= SPARSE_COLUMNS:
-            totals = xp.sum(values, axis=1)  # (n,)
-            steps.append(CommonTotal(float(kernels.column_quantiles(totals[totals > 0][:, None], 0.5)[0])))
-            values = steps[0](values)
-        steps.append(LogScale(log_unit(values[values > 0])))
-    elif np.median(to_host(xp.mean(squares * squares, axis=0))) > HEAVY_TAILS:
-        middle = kernels.column_quantiles(values, 0.5)  # (d,)
-        robust = kernels.column_quantiles(xp.abs(values - like(middle, values)), 0.9) / 1.645  # for a Gaussian: its std
-        width = CLIP * np.where(robust > 0, robust, moments.std)
-        steps.append(Clip(middle - width, middle + width))
-    return steps
+    if values.shape[1] >= SPARSE_COLUMNS and share_of_whole(values, n_threads) >= WHOLE_SHARE:
+        totals = by_rows(lambda part: xp.sum(convert(part, "float64"), axis=1), values, n_threads)  # (n,)
+        steps.append(CommonTotal(float(kernels.column_quantiles(totals[totals > 0][:, None], 0.5)[0])))
+        values = transformed(steps, values, "float64", n_threads)
+    return [*steps, LogScale(log_unit(convert(values[values > 0], "float64")))]
 
 
-def share_of(found: np.ndarray) -> float:
-    """Return the share of entries that are true."""
-    return int(array_namespace(found).count_nonzero(found)) / max(math.prod(found.shape), 1)
+def clip_step(values: np.ndarray, moments: ColumnMoments, n_threads: int) -> Clip:
+    """Return the step that clips columns at CLIP robust standard deviations from their medians."""
+    xp, kernels = array_namespace(values), kernels_of(values)
+
+    def middle_and_width(part: np.ndarray) -> np.ndarray:
+        part = convert(part, "float64")
+        middle = kernels.column_quantiles(part, 0.5)  # (w,)
+        width = kernels.column_quantiles(xp.abs(part - like(middle, part)), 0.9)
+        return np.stack([middle, width])
+
+    middle, width = by_columns(middle_and_width, values, n_threads)  # (d,), (d,)
+    width = CLIP * np.where(width > 0, width / 1.645, moments.std)  # for a Gaussian: its standard deviation
+    return Clip(middle - width, middle + width)
+
+
+def share_of_whole(values: np.ndarray, n_threads: int) -> float:
+    """Return the share of values that are whole numbers."""
+    xp = array_namespace(values)
+    counts = by_rows(lambda part: xp.sum(part == xp.round(part), axis=1), values, n_threads)  # (n,)
+    return int(xp.sum(counts)) / max(math.prod(values.shape), 1)
 
 
 def log_unit(sizes: np.ndarray) -> float:
@@ -358,15 +379,14 @@ def log_unit(sizes: np.ndarray) -> float:
     return max(float(kernels_of(sizes).column_quantiles(sizes[:, None], 0.5)[0]), float(sizes.max()) / FLOAT32_REACH)
 
 
-def column_scale(values: np.ndarray, moments: ColumnMoments, varies: np.ndarray) -> np.ndarray:
+def column_scale(moments: ColumnMoments, n_rows: int) -> np.ndarray:
     """Return the columns' standard deviations over the root of their shares of nonzeros, 1 for constant columns.
 
     A column that is zero almost everywhere, such as a pixel at the border of images, has a small standard deviation
     but not a small unit.
     """
-    xp = array_namespace(values)
-    active = np.maximum(to_host(xp.sum(values != 0, axis=0)), 1) / len(values)  # (d,)
-    return np.where(varies, moments.std / np.sqrt(active), 1.0)
+    active = np.maximum(moments.nonzeros, 1) / n_rows  # (d,)
+    return np.where(moments.varies(), moments.std / np.sqrt(active), 1.0)
 
 
 def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
@@ -376,64 +396,17 @@ def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
     return np.where(varies, scale**-exponent, 0.0)  # (d,)
 
 
-# -- statistics ---------------------------------------------------------------------------------------------------
+# -- what a view holds ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnMoments:
-    """Mean, standard deviation and largest absolute value of every column of a sample."""
-
-    mean: np.ndarray  # (d,)
-    std: np.ndarray  # (d,)
-    peak: np.ndarray  # (d,)
-
-    rounding: float  # relative rounding error of the raw values
-
-    def varies(self) -> np.ndarray:
-        """Which columns vary by more than rounding, and enough to be scaled."""
-        return self.std > np.maximum(self.rounding * self.peak, LEAST_RANGE)  # (d,)
-
-
-def column_moments(data: Table, rounding: float | None = None) -> ColumnMoments:
-    """Return the columns' moments, in float64; ``rounding`` is that of the raw values that ``data`` was made from."""
-    if rounding is None:
-        rounding = rounding_of(data)
-    low, high = column_ends(data)  # (d,), (d,)
-    peak = np.maximum(np.abs(low), np.abs(high))
-    far = (peak > 0) & ((peak < 1 / SQUARED_SAFELY) | (peak > SQUARED_SAFELY))
-    unit = np.where(far, power_of_two(np.maximum(peak, np.finfo(float).tiny)), 1.0)  # (d,)
-    if far.any():
-        data = Columns(None, 1 / unit)(convert(data, np.float64))
-    mean, std = kernels_of(data).column_mean_and_std(data)  # (d,), (d,)
-    # The rounded mean of equal values may differ from them, and at 1e67 the difference would not be small.
-    return ColumnMoments(np.clip(unit * mean, low, high), unit * std, peak, rounding)
-
-
-def column_ends(data: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the largest value of every column, in float64: |-128| does not fit into int8."""
-    if sparse.issparse(data):
-        ends = tuple(np.asarray(end.todense()).ravel() for end in (data.min(axis=0), data.max(axis=0)))
-    else:
-        xp = array_namespace(data)
-        ends = to_host((xp.min(data, axis=0), xp.max(data, axis=0)))
-    low, high = (end.astype(np.float64) for end in ends)
-    return low, high  # (d,), (d,)
-
-
-def rounding_of(data: Table) -> float:
-    """Return the relative error of a table's values: that of its type."""
-    if "float" not in precision_of(data):
-        return WHOLE_ROUNDING
-    return RELATIVE_ROUNDING.get(data.dtype.itemsize, RELATIVE_ROUNDING[8])
-
-
-def spread(preparation: Preparation, rows: Table) -> float:
+def spread(preparation: Preparation, rows: Table, n_threads: int = 1) -> float:
     """Return the root mean squared distance of prepared rows from their mean.
 
     Where rows differ by no more than the rounding of the working precision, it is the size of their largest value, or
     1: rounding errors must not be magnified.
     """
-    moments = column_moments(replace(preparation, dtype=np.dtype(np.float64))(rows))
+    exact = replace(preparation, dtype=np.dtype(np.float64))
+    moments = column_moments(by_rows(exact, rows, n_threads), n_threads=n_threads)
     std, size = moments.std, float(moments.peak.max(initial=0.0))
     widest = float(std.max(initial=0.0))
     if widest <= RELATIVE_ROUNDING[preparation.dtype.itemsize] * size:
@@ -443,11 +416,10 @@ def spread(preparation: Preparation, rows: Table) -> float:
     )  # relative to the widest: squares of 1e-200 would vanish
 
 
-def kind_of(sample: Table, rows: Table) -> str:
+def kind_of(sample: Table, rows: Table, ends: ColumnEnds) -> str:
     """Return what a view holds: words, a graph, or a dense table, however it is stored."""
-    values = rows.data if sparse.issparse(rows) else rows
-    xp, (n, d) = array_namespace(values), rows.shape
-    n_values, n_negative = int(xp.count_nonzero(values != 0)), int(xp.count_nonzero(values < 0))
+    n, d = rows.shape
+    n_values, n_negative = ends.nonzeros.sum(), ends.negatives.sum()
     if not 0 < n_values <= SPARSE_DENSITY * n * d or n_negative > SPARSE_NEGATIVE * n_values:
         return "dense"
     if sample.shape[0] == d <= MOST_LINKED_ROWS and not n_negative and links_rows(to_host(sample)):
@@ -468,11 +440,6 @@ def links_rows(square: Table) -> bool:
     common = some @ links.T  # (m, n) shared neighbours
     shared = some.multiply(common).sum() / max(some.sum(), 1)
     return bool(back > LINKED * density or shared > LINKED * common.sum() / np.prod(common.shape))
-
-
-def principal_directions(rows: Table, rank: int, seed: int) -> np.ndarray:
-    """Return the rows' top right singular vectors."""
-    return kernels_of(rows).principal_directions(rows, rank, seed)  # (d, r)
 
 
 def thinned(sample: Table) -> Table:

@@ -11,6 +11,7 @@ import numpy as np
 from coterie.arrays import array_namespace, is_float, numbers_for, take_or_zero, to_host
 from coterie.rows.partitions import DaskTable, fetch_rows
 from coterie.rows.torch import upload_dense
+from coterie.threads import in_order
 from coterie.views.steps import Table
 
 
@@ -116,12 +117,12 @@ class Views(Sequence[View]):
         """Return the given rows of every view."""
         return [self.read_view(number, rows) for number in range(len(self))]
 
-    def take(self, rows: np.ndarray) -> Views:
-        """Return the given rows as views in memory."""
+    def take(self, rows: np.ndarray, n_threads: int = 1) -> Views:
+        """Return the given rows as views in memory; several threads read a view each."""
         if self.on_dask:
             return self._fetched(rows).take(np.arange(len(rows)))
         ids = None if self.ids is None else self.ids[rows]
-        return Views(tuple(view.take(rows) for view in self.views), ids, self.device)
+        return Views(tuple(in_order(lambda view: view.take(rows), self.views, n_threads)), ids, self.device)
 
     def pick(self, rows: np.ndarray) -> Views:
         """Return the given rows, in this order and perhaps repeated, without reading them."""
