@@ -139,13 +139,13 @@ def small_tensors(thing: Any) -> list[Any]:
 
 def copied_together(tensors: Sequence[Any]) -> dict[int, np.ndarray]:
     """Return tensors as NumPy arrays by their ids, where many of one type fit into one copy: each waits for the GPU."""
-    import torch
-
     found: dict[int, np.ndarray] = {}
     for kind in {(tensor.dtype, tensor.device) for tensor in tensors}:
         own = [tensor for tensor in tensors if (tensor.dtype, tensor.device) == kind]
         if len(own) < FEWEST_TOGETHER:
             continue
+        import torch  # not before there is a tensor
+
         whole = torch.cat([tensor.flatten() for tensor in own]).cpu().numpy()
         parts = np.split(whole, np.cumsum([tensor.numel() for tensor in own])[:-1])
         found |= {id(tensor): part.reshape(tensor.shape) for tensor, part in zip(own, parts, strict=True)}
