@@ -155,6 +155,20 @@ def test_many_centroids_are_told_apart_by_products(rng, monkeypatch, dtype):
     np.testing.assert_allclose(found[1:], (nearest, second), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [1, 529, 1057, 2640])  # a row beside one, two and four parts; and five whole ones
+def test_products_do_not_depend_on_the_rows_at_once(rng, n_rows, dtype):
+    """To the last bit: more threads take more rows at once. On AVX-512, OpenBLAS rounds small products differently."""
+    rows, columns = rng.standard_normal((n_rows, 20)).astype(dtype), rng.standard_normal((20, 50)).astype(dtype)
+    found = kernels.products(rows, columns)
+    np.testing.assert_allclose(found, rows @ columns, rtol=1e-3, atol=1e-5)
+    for size in (kernels.PRODUCT_ROWS, 2 * kernels.PRODUCT_ROWS, kernels.MANY_PRODUCT_ROWS):
+        parts = np.empty_like(found)
+        for start in range(0, n_rows, size):
+            kernels.products(rows[start : start + size], columns, parts[start : start + size])
+        assert parts.tobytes() == found.tobytes()
+
+
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 1e-5), (np.float64, 1e-12)])
 @pytest.mark.parametrize("count", [1, 7, 60])
 def test_the_largest_eigenpairs(rng, dtype, atol, count):

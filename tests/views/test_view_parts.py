@@ -47,6 +47,13 @@ def test_statistics_are_numpys(rng, width, kind, step):
         assert own.std.tobytes() == found[0].std.tobytes()
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_equal_values_do_not_vary(width):
+    moments = column_moments(np.full((20_000, width), 0.1))
+    assert not moments.varies().any()
+    np.testing.assert_array_equal(moments.std, 0)
+
+
 def test_sparse_and_dense_tables_have_the_same_statistics(rng):
     data = table(rng, 20, "float32")
     data[0, 3] = 0

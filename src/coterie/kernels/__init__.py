@@ -10,9 +10,8 @@ from typing import Any
 LANES = 32
 FEW_LANES = LANES // 2
 
-# Rows of a product that fit the cache. BLAS multiplies several rows at once, 12 with AVX2 and 16 with AVX-512, and
-# rounds those left over differently. This is a multiple of both, so that a block's products are the same to the bit in
-# parts of this many rows or of any multiple of it.
+# Rows of a product that fit the cache. BLAS multiplies several rows at once, 12 with AVX2 and 16 with AVX-512, and this
+# is a multiple of both.
 PRODUCT_ROWS = 11 * 48
 
 # A row is alone at a landmark if all other rows together have at most this share of the landmark's weight.

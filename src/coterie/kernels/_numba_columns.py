@@ -28,14 +28,18 @@ def column_ends(data, low, high, nonzeros, negatives):
 
 @compiled()
 def column_mean_and_std(data, mean, std):
-    """Write every column's mean and standard deviation."""
+    """Write every column's mean and standard deviation.
+
+    Differences from the first row are added up: the sum of 20,000 equal values is rounded so often that their mean
+    would differ from them, and the column would seem to vary.
+    """
     n, d = data.shape
     mean[:], std[:] = 0, 0
     for i in range(n):
         for j in range(d):
-            mean[j] += np.float64(data[i, j])
+            mean[j] += np.float64(data[i, j]) - np.float64(data[0, j])
     for j in range(d):
-        mean[j] /= n
+        mean[j] = np.float64(data[0, j]) + mean[j] / n
     for i in range(n):
         for j in range(d):
             gap = np.float64(data[i, j]) - mean[j]

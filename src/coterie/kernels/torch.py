@@ -534,7 +534,7 @@ def normalised_gram(gram: Any, roots: Any, constant: Any | None, precision: str)
 def chebyshev_steps(matrix: Any, before: Any, now: Any, half: Any, degree: int) -> Any:
     """Return T_degree((M - half) / half) of a block, given T_0 and T_1, for several matrices (G x p x p) in float64.
 
-    T_0 is overwritten: a new array in every step would be one more copy, and one more launch.
+    Both are overwritten: a new array in every step would be one more copy, and one more launch.
     """
     doubled = matrix * (2 / half)
     doubled.diagonal(dim1=-2, dim2=-1).sub_(2)
