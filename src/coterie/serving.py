@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import to_host
+from coterie.arrays import to_host, unmasked
 from coterie.formats.columns import matching_names
 from coterie.kernels.cpu import few_rows
 from coterie.model import Fitted
@@ -20,6 +20,7 @@ from coterie.storage.container import naming_file, refuse_file
 from coterie.storage.encoding import conforms
 from coterie.threads import count_threads
 from coterie.views import Shape, Views
+from coterie.views.cells import CellTable
 from coterie.views.columns import in_short
 from coterie.views.frames import column_names, is_frame, listed_values
 
@@ -293,11 +294,18 @@ def as_table(batch: Any) -> Any:
 
 
 def take(batch: Any, names: list[str]) -> Any:
-    """Return some columns of a batch as a view."""
+    """Return some columns of a batch as a view, with the columns' names: they are matched with those of the fit."""
     if not isinstance(batch, Mapping):
         table = as_table(batch)
         return table.select(names) if hasattr(table, "select") and not hasattr(table, "iloc") else table[names]
-    return np.column_stack([numbers_of(name, np.asarray(batch[name])) for name in names])  # (b, d)
+    parts = [numbers_of(name, np.asarray(unmasked(batch[name]))) for name in names]
+    columns = [own for name, part in zip(names, parts, strict=True) for own in names_of_columns(name, part)]
+    return CellTable(np.column_stack(parts), None, tuple(columns))  # (b, d)
+
+
+def names_of_columns(name: str, part: np.ndarray) -> list[str]:
+    """Return the names of a column of numbers, or of the columns that a column of lists becomes."""
+    return [name] if part.ndim == 1 else [f"{name}[{j}]" for j in range(part.shape[1])]
 
 
 def numbers_of(name: str, column: np.ndarray) -> np.ndarray:
