@@ -199,6 +199,8 @@ def test_nullable_masked_and_dated_tables(data):
             fit([a, wrong])
     with pytest.raises(ValueError, match="same name"):
         fit({0: a, "0": a})
+    with pytest.raises(ValueError, match="Two of views= have the same name: 0, '0'"):
+        GuidedCoTraining(3, views={0: slice(0, 2), "0": slice(2, 4)}).fit(a)
 
 
 def test_one_row_at_a_time(rng):
