@@ -147,6 +147,22 @@ def test_it_is_small_and_loads_a_model_once(path, rows, model, tmp_path):
     assert serving.shared_model(str(own)) is not first
 
 
+def test_another_model_of_the_same_name_and_time_is_loaded(path, rows, model, tmp_path, monkeypatch):
+    """Copies keep times, and archives round them; relative paths mean another file in another folder."""
+    other = GuidedCoTraining(2, views=model.views, n_landmarks=80, random_state=0).fit(rows[:400])
+    own = tmp_path / "m.coterie"
+    for fitted in (model, other):
+        coterie.save(fitted, own)
+        os.utime(own, ns=(1, 1))
+        np.testing.assert_array_equal(BatchPredictor(own)(rows)["label"], fitted.predict(rows))
+    (tmp_path / "b").mkdir()
+    shutil.copy2(path, tmp_path / "b" / "m.coterie")
+    os.utime(tmp_path / "b" / "m.coterie", ns=(1, 1))
+    for folder, fitted in ((tmp_path, other), (tmp_path / "b", model)):
+        monkeypatch.chdir(folder)
+        np.testing.assert_array_equal(BatchPredictor("m.coterie")(rows)["label"], fitted.predict(rows))
+
+
 def test_threads_share_a_model(path, rows, expected):
     predictor = BatchPredictor(path)
     parts = [rows[start : start + 40] for start in range(0, N, 40)] * 4

@@ -12,6 +12,7 @@ import numpy as np
 
 from coterie.arrays import to_host, unmasked
 from coterie.formats.columns import matching_names
+from coterie.formats.stores import file_version
 from coterie.kernels.cpu import few_rows
 from coterie.model import Fitted
 from coterie.model_file import read_model
@@ -28,7 +29,7 @@ __all__ = ["BatchPredictor", "Predictor"]
 
 RESULTS = {"label": "int", "confidence": "float", "novelty": "float"}  # and their types in Spark
 
-_MODELS: dict[tuple[str, int], Predictor] = {}  # of this process, by file and time of its last change
+_MODELS: dict[tuple[str, tuple[int, ...]], Predictor] = {}  # of this process, by file and its version
 _LOADING = Lock()
 
 
@@ -258,7 +259,7 @@ def known_columns(shapes: Mapping[str, Shape], columns: Sequence[str], where: st
 
 def shared_model(path: str) -> Predictor:
     """Return the model of a file, loaded once per process, and again when the file has changed."""
-    key = (path, Path(path).stat().st_mtime_ns)
+    key = (path, file_version(Path(path).stat()))
     with _LOADING:
         if key not in _MODELS:
             for old in [known for known in _MODELS if known[0] == path]:
