@@ -1,6 +1,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from coterie.metrics import ari, clustering_accuracy, nmi, purity
@@ -37,8 +38,27 @@ def test_lengths_must_agree(metric):
         metric([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="empty"):
         metric([], [])
-    with pytest.raises(ValueError, match="labels_true is NaN in row 1"):
+    with pytest.raises(ValueError, match="labels_true is missing in row 1"):
         metric([0, float("nan"), 1], [0, 1, 1])
+
+
+MISSING = [
+    pd.Series([0, np.nan, 1], dtype=object),
+    pd.Series(["a", None, "b"]),
+    pd.Series(["a", None, "b"], dtype="category"),
+    pd.Series(["a", pd.NA, "b"], dtype=object),
+    pd.to_datetime(pd.Series(["2020-01-01", None, "2021-01-01"])),
+    np.ma.array([0, 5, 1], mask=[False, True, False]),
+    ["a", None, "b"],
+]
+
+
+@pytest.mark.parametrize("labels", MISSING)
+def test_missing_labels_are_no_class(labels):
+    with pytest.raises(ValueError, match="labels_true is missing in row 1"):
+        ari(labels, [0, 1, 1])
+    with pytest.raises(ValueError, match="labels_pred is missing in row 1"):
+        ari([0, 1, 1], labels)
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")  # says scikit-learn 1.7

@@ -102,7 +102,10 @@ def test_weights_whose_ids_are_written_otherwise_are_refused(data):
         GuidedCoTraining(3, random_state=0).fit(frames, sample_weight=weights)
 
 
-@pytest.mark.parametrize("weights", [np.ones(5), np.zeros(N), np.full(N, 0.5), np.full(N, np.nan), ["a"] * N])
+MASKED = np.ma.array(np.ones(N), mask=np.arange(N) == 7)
+
+
+@pytest.mark.parametrize("weights", [np.ones(5), np.zeros(N), np.full(N, 0.5), np.full(N, np.nan), ["a"] * N, MASKED])
 def test_weights_that_are_no_counts(data, weights):
     with pytest.raises(ValueError, match="sample_weight"):
         fit(data.views, sample_weight=weights)

@@ -94,6 +94,28 @@ def test_columns_are_found_by_name_and_pattern(path, rows, expected, tmp_path):
     assert len(found) == N
 
 
+def test_columns_of_a_dict_are_matched_by_name_like_those_of_a_frame(path, rows, expected):
+    views = {"image": "embedding", "text": "t*"}
+    backwards = as_dict(rows.rename(columns={"t3": "t9"})[rows.rename(columns={"t3": "t9"}).columns[::-1]])
+    for batch in (backwards, pd.DataFrame(backwards)):  # by position, labels would be those of other columns
+        with pytest.raises(ValueError, match="View 'text' lacks 1 of the fit's 5 columns: 't3'"):
+            BatchPredictor(path, views=views)(batch)
+    with pytest.raises(ValueError, match="View 'text' lacks 1 of the fit's 5 columns: 't3'"):
+        BatchPredictor(path)(backwards)
+    longer = {**as_dict(rows.drop(columns="t4")), "t5": list(rows[["t4", "t4"]].to_numpy())}
+    with pytest.raises(ValueError, match="View 'text' lacks 1 of the fit's 5 columns: 't4'"):
+        BatchPredictor(path, views=views)(longer)
+
+
+def test_masked_columns_of_a_dict_are_missing_values(path, rows):
+    gone = as_dict(rows)
+    gone |= {f"t{j}": np.ma.array(gone[f"t{j}"], mask=np.arange(N) == 5) for j in range(5)}
+    without_text = as_dict(rows.assign(**{f"t{j}": rows[f"t{j}"].where(rows.index != 5) for j in range(5)}))
+    for name in ("label", "confidence"):
+        found = BatchPredictor(path)(gone)[name]
+        np.testing.assert_array_equal(found, BatchPredictor(path)(without_text)[name])
+
+
 def test_what_cannot_be_labelled_is_named(path, rows):
     with pytest.raises(ValueError, match="'results' parameter of BatchPredictor must be some of"):
         BatchPredictor(path, results=["labels"])
@@ -123,6 +145,22 @@ def test_it_is_small_and_loads_a_model_once(path, rows, model, tmp_path):
     coterie.save(model, own)  # a file that was written again is loaded again
     os.utime(own, ns=(1, 1))
     assert serving.shared_model(str(own)) is not first
+
+
+def test_another_model_of_the_same_name_and_time_is_loaded(path, rows, model, tmp_path, monkeypatch):
+    """Copies keep times, and archives round them; relative paths mean another file in another folder."""
+    other = GuidedCoTraining(2, views=model.views, n_landmarks=80, random_state=0).fit(rows[:400])
+    own = tmp_path / "m.coterie"
+    for fitted in (model, other):
+        coterie.save(fitted, own)
+        os.utime(own, ns=(1, 1))
+        np.testing.assert_array_equal(BatchPredictor(own)(rows)["label"], fitted.predict(rows))
+    (tmp_path / "b").mkdir()
+    shutil.copy2(path, tmp_path / "b" / "m.coterie")
+    os.utime(tmp_path / "b" / "m.coterie", ns=(1, 1))
+    for folder, fitted in ((tmp_path, other), (tmp_path / "b", model)):
+        monkeypatch.chdir(folder)
+        np.testing.assert_array_equal(BatchPredictor("m.coterie")(rows)["label"], fitted.predict(rows))
 
 
 def test_threads_share_a_model(path, rows, expected):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
 from coterie.model import fitted_of
+from coterie.views import check_columns
 
 __all__ = ["Alignment", "align"]
 
@@ -91,6 +93,14 @@ def align(model: GuidedCoTraining, old: GuidedCoTraining, X: Any) -> Alignment:
     aligned._publish(fitted_of(model).renumbered(order))
     number = {int(own): position for position, own in enumerate(order)}
     return describe_changes(aligned, shared[order], {number[own]: other for own, other in same.items()})
+
+
+def check_rows_for(old: GuidedCoTraining, X: Any) -> None:
+    """Refuse rows that a model cannot label because of their views or columns; no rows are read."""
+    fitted = fitted_of(old)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `align` says it again
+        check_columns(fitted.matched(X, old.id_column), fitted.shapes)
 
 
 def matches(shared: np.ndarray) -> dict[int, int]:

@@ -49,6 +49,7 @@ __all__ = [
     "take_or_zero",
     "to_device",
     "to_host",
+    "unmasked",
 ]
 
 # -- what an array is ---------------------------------------------------------------------------------------------
@@ -178,6 +179,21 @@ def detached(table: Any) -> Any:
     if not is_tensor(table):
         return table
     return table.detach().float() if precision_of(table) == "bfloat16" else table.detach()
+
+
+def unmasked(table: Any) -> Any:
+    """Return a masked array of numbers as floats, NaN where it is masked; everything else as it is.
+
+    ``np.asarray`` would return the values under the mask.
+
+    Examples
+    --------
+    >>> unmasked(np.ma.array([1, 2], mask=[False, True])).tolist()
+    [1.0, nan]
+    """
+    if not isinstance(table, np.ma.MaskedArray) or table.dtype.kind not in "biufO":
+        return table
+    return np.ma.filled(table if table.dtype.kind == "f" else table.astype(np.float64), np.nan)
 
 
 def is_sparse_tensor(table: Any) -> bool:

@@ -111,9 +111,22 @@ def _table(labels_true: ArrayLike, labels_pred: ArrayLike) -> np.ndarray:
         )
     if not len(true):
         raise ValueError("labels_true is empty. Pass at least one label.")
-    for name, labels in (("labels_true", true), ("labels_pred", pred)):
-        if labels.dtype.kind == "f" and np.isnan(labels).any():
-            raise ValueError(f"{name} is NaN in row {np.isnan(labels).argmax()}. Leave out rows without a label.")
+    for name, given, labels in (("labels_true", labels_true, true), ("labels_pred", labels_pred, pred)):
+        missing = np.flatnonzero(_missing(given, labels))
+        if len(missing):
+            raise ValueError(
+                f"{name} is missing in row {missing[0]}: NaN, None or masked. Leave out rows without a label."
+            )
     from sklearn.metrics.cluster import contingency_matrix  # takes long to import, and prediction needs none of it
 
     return contingency_matrix(true, pred)  # (classes, clusters)
+
+
+def _missing(given: ArrayLike, labels: np.ndarray) -> np.ndarray:
+    """Return which labels are masked, NaN, NaT, None or pandas' NA."""
+    masked = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else False
+    if labels.dtype.kind == "O":
+        return masked | np.array(
+            [label is None or type(label).__name__ == "NAType" or label != label for label in labels]
+        )
+    return masked | (labels != labels)  # (n,)

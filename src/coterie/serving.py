@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.arrays import to_host
+from coterie.arrays import to_host, unmasked
 from coterie.formats.columns import matching_names
+from coterie.formats.stores import file_version
 from coterie.kernels.cpu import few_rows
 from coterie.model import Fitted
 from coterie.model_file import read_model
@@ -20,6 +21,7 @@ from coterie.storage.container import naming_file, refuse_file
 from coterie.storage.encoding import conforms
 from coterie.threads import count_threads
 from coterie.views import Shape, Views
+from coterie.views.cells import CellTable
 from coterie.views.columns import in_short
 from coterie.views.frames import column_names, is_frame, listed_values
 
@@ -27,7 +29,7 @@ __all__ = ["BatchPredictor", "Predictor"]
 
 RESULTS = {"label": "int", "confidence": "float", "novelty": "float"}  # and their types in Spark
 
-_MODELS: dict[tuple[str, int], Predictor] = {}  # of this process, by file and time of its last change
+_MODELS: dict[tuple[str, tuple[int, ...]], Predictor] = {}  # of this process, by file and its version
 _LOADING = Lock()
 
 
@@ -257,7 +259,7 @@ def known_columns(shapes: Mapping[str, Shape], columns: Sequence[str], where: st
 
 def shared_model(path: str) -> Predictor:
     """Return the model of a file, loaded once per process, and again when the file has changed."""
-    key = (path, Path(path).stat().st_mtime_ns)
+    key = (path, file_version(Path(path).stat()))
     with _LOADING:
         if key not in _MODELS:
             for old in [known for known in _MODELS if known[0] == path]:
@@ -293,11 +295,18 @@ def as_table(batch: Any) -> Any:
 
 
 def take(batch: Any, names: list[str]) -> Any:
-    """Return some columns of a batch as a view."""
+    """Return some columns of a batch as a view, with the columns' names: they are matched with those of the fit."""
     if not isinstance(batch, Mapping):
         table = as_table(batch)
         return table.select(names) if hasattr(table, "select") and not hasattr(table, "iloc") else table[names]
-    return np.column_stack([numbers_of(name, np.asarray(batch[name])) for name in names])  # (b, d)
+    parts = [numbers_of(name, np.asarray(unmasked(batch[name]))) for name in names]
+    columns = [own for name, part in zip(names, parts, strict=True) for own in names_of_columns(name, part)]
+    return CellTable(np.column_stack(parts), None, tuple(columns))  # (b, d)
+
+
+def names_of_columns(name: str, part: np.ndarray) -> list[str]:
+    """Return the names of a column of numbers, or of the columns that a column of lists becomes."""
+    return [name] if part.ndim == 1 else [f"{name}[{j}]" for j in range(part.shape[1])]
 
 
 def numbers_of(name: str, column: np.ndarray) -> np.ndarray:

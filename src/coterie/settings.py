@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.arrays import unmasked
 from coterie.method.cotraining import (
     CONSENSUS_POWER,
     CoTrainingSettings,
@@ -409,7 +410,7 @@ def check_weights(owner: str, weights: Any, n_rows: int) -> np.ndarray | None:
     """Return how often each row is repeated; None without weights."""
     if weights is None:
         return None
-    found = np.asarray(weights)
+    found = np.asarray(unmasked(weights))
     if found.dtype.kind == "O":  # perhaps integers of another library's type
         with suppress(TypeError, ValueError):
             found = found.astype(np.float64)

@@ -13,6 +13,7 @@ import pytest
 from command_runs import COTERIE, QUICK, K, refused, run, run_json, run_several
 from typer.testing import CliRunner
 
+from coterie import GuidedCoTraining
 from coterie.cli import app
 from coterie.cli.session import judge
 
@@ -117,6 +118,34 @@ def test_what_is_wrong_is_said_in_one_line(folder):
     debug = run("fit", "none.npy", "--debug", code=2).stderr
     assert debug.startswith("Traceback")
     assert debug.splitlines()[-1].startswith("error: There is no file none.npy")
+
+
+AFTER_THE_FIT = {
+    "views of another model": (["one=pixels.npy", "--align-to", "m.coterie"], "m.coterie cannot label these rows"),
+    "columns of another model": (["pixels=short.npy", "--align-to", "m.coterie"], "has 2 columns, but it had 9"),
+    "no such view": (["pixels.npy", "--image", "hog=2x3", "--report", "r.html"], "no view 'hog' to be shown"),
+    "other sizes": (["pixels.npy", "--image", "pixels=2x3", "--report", "r.html"], "makes 6 values"),
+    "channels": (["pixels.npy", "--image", "pixels=1x1x9", "--report", "r.html"], "1, 3 or 4 channels"),
+    "columns of one name": (
+        ["pixels.npy", "--colour-by", "people.csv[age]", "--colour-by", "age=people.csv[income]", "--report", "r.html"],
+        "Two columns to colour by are called 'age'",
+    ),
+    "too many columns": (
+        ["pixels.npy", *[f"--colour-by=c{i}=people.csv[age]" for i in range(13)], "--report", "r.html"],
+        "at most 12 columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AFTER_THE_FIT)
+def test_what_only_the_end_of_a_fit_needs_is_checked_before_it(folder, monkeypatch, case):
+    args, said = AFTER_THE_FIT[case]
+    run("fit", "pixels.npy", "hog.parquet", "-k", K, *QUICK, "--model", "m.coterie", "-q")
+    np.save("short.npy", np.zeros((5, 2)))
+    monkeypatch.setattr(GuidedCoTraining, "fit", lambda *_: pytest.fail("the rows were fitted, and the fit was lost"))
+    line = refused("fit", *args, "-k", K, "--model", "new.coterie")
+    assert said in line
+    assert not Path("new.coterie").exists()
 
 
 # What is wrong with a file: the views that a command is given, and the file that must be named.

@@ -1,6 +1,7 @@
 """MATLAB's older formats, against what SciPy writes and reads, and files that MATLAB itself wrote."""
 
 import io
+import os
 import struct
 import warnings
 import zlib
@@ -30,6 +31,17 @@ def flat(key, value):
             yield from flat(f"{key}/{i}", cell)
     elif not value.dtype.names:
         yield key, value
+
+
+def test_another_file_of_the_same_name_size_and_time_is_read(tmp_path, monkeypatch):
+    """Archives round times, and relative paths mean another file in another folder."""
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        (tmp_path / name).mkdir()
+        scipy.io.savemat(tmp_path / name / "x.mat", {"x": np.full((3, 2), value)}, format="4")
+        os.utime(tmp_path / name / "x.mat", ns=(1, 1))
+    for name, value in (("a", 1.0), ("b", 2.0), ("a", 1.0)):
+        monkeypatch.chdir(tmp_path / name)
+        assert open_table("x.mat")[:].tolist() == np.full((3, 2), value).tolist()
 
 
 def dense(value):

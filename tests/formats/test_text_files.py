@@ -99,6 +99,21 @@ def test_a_first_line_of_years_is_read_as_values_with_a_warning(tmp_path):
     assert (table.shape, table.columns) == ((3, 3), None)
 
 
+@pytest.mark.parametrize("text", ["ann,5,6\nbob,3,9\n", "ann,0\nbob,1\n", "id,0,1,2\nbob,3,9,7\n"])
+def test_a_first_line_of_text_beside_numbers_that_may_be_values_raises_a_warning(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.warns(
+        UserWarning, match=r"x.csv: the first line \(\w+, .*\) may be values; it is read as names.*--no-h"
+    ):
+        assert open_table(path, id_column=0).ids.tolist() == ["bob"]
+    assert open_table(path, id_column=0, header=False).shape[0] == 2
+    path.write_text(text.replace("bob,", "bob,0."))  # names over fractions
+    assert open_table(path, id_column=0).shape[0] == 1
+    path.write_text("id,1,2,3,4\nann,5,6,7,8\n")
+    assert open_table(path, id_column="id").shape == (1, 4)
+
+
 def test_header_says_whether_the_first_line_holds_names(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(YEARS)

@@ -92,6 +92,26 @@ def test_an_index_is_matched_with_the_ids_of_a_file(frames, by_index, tmp_path):
     np.testing.assert_array_equal(placed.labels_, again.labels_)
 
 
+def test_row_numbers_of_a_frame_are_matched_with_those_of_a_file(frames, tmp_path):
+    """As if the file had been read: the same rows, in another order, went to other rows."""
+    text, _ = (frame.drop(columns="id") for frame in frames.values())
+    moved = text.add_prefix("m").sample(frac=1, random_state=0)
+    moved.to_parquet(tmp_path / "moved.parquet")
+    mixed, read = {"text": text, "moved": tmp_path / "moved.parquet"}, {"text": text, "moved": moved}
+    model = fit(mixed)
+    np.testing.assert_array_equal(model.confidence_, fit(read).confidence_)
+    assert model.row_ids_.tolist() == list(range(N))
+    np.testing.assert_array_equal(model.predict(mixed), model.labels_)
+    text.to_csv(tmp_path / "text.csv")  # its ids are row numbers
+    found = fit({"text": tmp_path / "text.csv", "moved": moved})
+    np.testing.assert_allclose(found.confidence_, model.confidence_, atol=1e-5)
+    with pytest.raises(ValueError, match="default row numbers"):
+        fit({**mixed, "short": text[:90]})
+    moved.set_index(np.arange(N) + 1000).to_parquet(tmp_path / "moved.parquet")
+    with pytest.raises(ValueError, match=r"no row id in common with .* its first is '0', and there it is '1000'"):
+        fit(mixed)
+
+
 def test_one_table_with_ids_and_views(frames, tmp_path):
     text = frames["text"]
     groups = {"left": "c[0]", "some": "c?"}

@@ -199,6 +199,8 @@ def test_nullable_masked_and_dated_tables(data):
             fit([a, wrong])
     with pytest.raises(ValueError, match="same name"):
         fit({0: a, "0": a})
+    with pytest.raises(ValueError, match="Two of views= have the same name: 0, '0'"):
+        GuidedCoTraining(3, views={0: slice(0, 2), "0": slice(2, 4)}).fit(a)
 
 
 def test_one_row_at_a_time(rng):
@@ -348,6 +350,25 @@ def test_lists_in_columns_are_columns(data):
     frame.at[5, "embedding"] = [1.0]
     with pytest.raises(ValueError, match="lists of 4 and of 1 numbers in column 'embedding'"):
         fit([a, frame])
+
+
+def test_masks_are_not_forgotten_where_columns_are_split_and_in_chunks(data):
+    a, b = (view.astype(float).copy() for view in data.views.values())
+    both = np.hstack([a, b])
+    model = GuidedCoTraining(3, views=[slice(0, 5), slice(5, 9)], random_state=0)
+    mask = np.zeros(both.shape, bool)
+    mask[:10, :5] = True
+    both[mask] = 1e3  # what must not be read
+    expected = model.fit(np.where(mask, np.nan, both)).confidence_
+    masked = np.ma.array(both, mask=mask)
+    np.testing.assert_array_equal(model.fit(masked).confidence_, expected)
+    dask = pytest.importorskip("dask.array")
+    found = model.fit(dask.from_array(masked, chunks=(50, -1))).confidence_.compute()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    integers = np.ma.array(np.round(both).astype(int), mask=mask)
+    expected = model.confidence(np.where(mask, np.nan, np.round(both)))
+    found = model.confidence(dask.from_array(integers, chunks=(50, -1))).compute()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_masks_of_rows_and_of_complex_numbers_are_not_forgotten(data):

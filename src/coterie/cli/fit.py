@@ -154,6 +154,7 @@ def fit(
         from coterie.saving import load
 
         older = load(align_to)
+        check_older(align_to, older, opened)
     shapes = parse_images(image or [])
     check_report(report)
     if dry_run:
@@ -162,6 +163,8 @@ def fit(
     known = read_target(target, id_column, opened, header)
     columns = read_columns(colour_by or [], id_column, opened, header)
     texts = None if text is None else read_column(text, id_column, opened, header)
+    if report is not None:
+        check_shown(shapes, columns, opened)
     started = time.perf_counter()
     with voice.bar(f"fitting {opened.n_rows:,} rows"):
         estimator.fit(opened.tables)
@@ -205,6 +208,25 @@ def tell_forecast(voice: Voice, estimator: GuidedCoTraining, opened: OpenedViews
     expected = estimator.estimate(opened.tables)
     found = {"command": "fit", "dry_run": True, **asdict(expected)}
     voice.result(found, lambda console: console.print(cell(str(expected)), soft_wrap=True))
+
+
+def check_older(path: Path, older: GuidedCoTraining, opened: OpenedViews) -> None:
+    """Refuse an older model that cannot label the rows, before they are fitted."""
+    from coterie.alignment import check_rows_for
+
+    try:
+        check_rows_for(older, opened.tables)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot label these rows, so clusters cannot be aligned to its: {error}") from error
+
+
+def check_shown(images: Any, columns: Any, opened: OpenedViews) -> None:
+    """Refuse images and columns that the report cannot show, before the fit."""
+    from coterie.report._inputs import check_columns_to_show
+    from coterie.report._portraits import check_appearance
+
+    check_appearance(images, None, {name: file.shape[1] for name, file in opened.files.items()})
+    check_columns_to_show(columns, opened.n_rows)
 
 
 def check_report(path: Path | None) -> None:

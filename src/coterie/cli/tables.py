@@ -201,6 +201,8 @@ def read_columns(
     for spec in specs:
         parts = parse_spec(spec)
         name = parts.name or (parts.columns[0] if parts.columns else None) or parts.key or Path(parts.path).stem
+        if name in found:
+            raise ValueError(f"Two columns to colour by are called {name!r}. Name one of them: other={spec}")
         written = spec.removeprefix(f"{parts.name}=") if parts.name else spec
         found[name] = read_column(written, id_column, opened, header)
     return found or None

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.errors import package
+from coterie.formats.stores import file_version
 from coterie.formats.unpacking import is_bomb, map_file
 
 REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("number", "<u4")])
@@ -104,14 +105,13 @@ def check_total(unpacked: int, packed: int) -> None:
 
 def check_heaps(path: Path) -> None:
     """Raise a ValueError for a file with a heap in which the library would loop forever."""
-    about = path.stat()
-    check_heaps_of(path, about.st_size, about.st_mtime_ns)
+    check_heaps_of(path, file_version(path.stat()))
 
 
 @lru_cache(maxsize=64)
-def check_heaps_of(path: Path, size: int, changed: int) -> None:
-    """Check the heaps of a file, once for each size and time of modification."""
-    if not size:
+def check_heaps_of(path: Path, version: tuple[int, ...]) -> None:
+    """Check the heaps of a file, once for each version of it."""
+    if not path.stat().st_size:
         return
     with map_file(path) as content:
         at = content.find(HEAP_MARK, 0, HEAP_BYTES)

@@ -26,7 +26,7 @@ from coterie.formats.isolated import read_isolated
 from coterie.formats.labels import Target, find_labels, is_label
 from coterie.formats.matlab_child import LENGTH_BYTES
 from coterie.formats.registry import Request
-from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of
+from coterie.formats.stores import ArrayStore, CSRStore, Lazy, Store, csr_parts_of, file_version
 from coterie.formats.unpacking import SPARSE_ROW_BYTES, check_ratio
 
 NUMERIC = {
@@ -79,8 +79,8 @@ EMPTY_STRUCT = Stored("struct", (), ())  # in place of a struct, of which only t
 
 
 @lru_cache(maxsize=1)  # the variables of one file are read one after the other
-def read_variables_of(path: Path, size: int, changed: int) -> dict[str, Stored]:
-    """Return the variables of a file, read whole by a child process; size and time of change are the cache's key."""
+def read_variables_of(path: Path, version: tuple[int, ...]) -> dict[str, Stored]:
+    """Return the variables of a file, read whole by a child process, once for each version of it."""
     return stored_in(read_isolated("coterie.formats.matlab_child", path))
 
 
@@ -102,8 +102,7 @@ def read_variables(path: Path) -> dict[str, Stored]:
         head = file.read(128)
     if 0 not in head[:4] and head[124:] not in VERSION_5:  # refused without a child process
         raise FormatError(f"{path} cannot be read: it is not a MATLAB file: bytes 124 to 127 are {head[124:]!r}.")
-    about = path.stat()
-    return read_variables_of(path, about.st_size, about.st_mtime_ns)
+    return read_variables_of(path, file_version(path.stat()))
 
 
 def mapped_array(path: Path, key: str, turn: bool = False) -> np.ndarray:

@@ -120,8 +120,8 @@ class ArrayStore(Store):
 
 
 def file_version(status: os.stat_result) -> tuple[int, ...]:
-    """Return numbers that change when a file is replaced or modified."""
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    """Return numbers that change when a file is replaced or modified, also by one of the same size and time."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,9 @@ and space that is in its first line. A line break ends a row, even between quote
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
 that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. An empty first name, which pandas writes
-over its index, makes that column the rows' ids. A first line of numbers that may be names, such as years, is read as
-values, with a warning; ``header`` settles it.
+over its index, makes that column the rows' ids. Two cases come with a warning, and ``header`` settles them: a first
+line of numbers that may be names, such as years, is read as values; text beside fewer than four numbers that count up,
+over whole numbers, is read as names.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ HEAD_BYTES = 16 << 20  # in which the first two lines are sought
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
+FEWEST_NAMES = 4  # from this number on, numbers that count up are taken for names without a warning
 GROUPED_DIGITS = re.compile(r"[+-]?\d[\d.,'_\s]*")  # as spreadsheets write numbers in many countries
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
@@ -164,7 +166,7 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
     counts = all(number.isdecimal() for number in numbers) and (np.diff([int(number) for number in numbers]) == 1).all()
     from_zero = counts and numbers[0] == "0"
     if len(numbers) == len(fields):
-        if from_zero and len(fields) >= 4:
+        if from_zero and len(fields) >= FEWEST_NAMES:
             return True
         if may_be_names(numbers, second):
             warnings.warn(
@@ -176,7 +178,16 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
     if not text:
         return from_zero and fields[0] == ""  # else a row with missing values
     over_numbers = any(is_number(below) for field, below in zip(fields, second, strict=False) if field in text)
-    if over_numbers or from_zero or (counts and len(numbers) > 1):
+    if over_numbers:
+        return True
+    if from_zero or (counts and len(numbers) > 1):
+        below = [field.strip() for field in second if is_number(field)]
+        if len(numbers) < FEWEST_NAMES and all(number.isdecimal() for number in below):
+            warnings.warn(
+                f"{where}: the first line ({', '.join(fields[:3])}) may be values; it is read as names. "
+                "Say which: --header or --no-header (header=True or False).",
+                stacklevel=2,
+            )
         return True
     raise FormatError(
         f"{where}: the first line is neither names nor numbers ({text[0]!r} beside {numbers[0]!r}). "

@@ -136,7 +136,7 @@ def describe(
         typical = typical_rows(outcome.labels, outcome.confidence, model.medoid_indices_, portrayed)
         wanted = [row for rows in typical.values() for row in (*rows.central, *rows.border)]
         drawn = take_sample(model, outcome, X, sample, random_state, wanted)
-    appearance = check_appearance(images, words, drawn)
+    appearance = check_appearance(images, words, {view.name: view.n_columns for view in drawn.views or ()})
     with progress.stage("pictures"):
         album = open_album(model, pictures, given, drawn)
     with progress.stage("clusters"):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.report._sample import Sample
 from coterie.report._text import shown
 from coterie.views import Table, View, column_moments
 
@@ -34,12 +33,14 @@ class Appearance:
     words: dict[str, list[str]]  # view -> the word of each column
 
 
-def check_appearance(images: Any, words: Any, sample: Sample) -> Appearance:
-    """Return ``images`` and ``words``, after checking that they match the views' names and numbers of columns."""
-    views = {} if sample.views is None else {view.name: view for view in sample.views}
+def check_appearance(images: Any, words: Any, widths: Mapping[str, int]) -> Appearance:
+    """Return ``images`` and ``words``, after checking that they match the views.
+
+    ``widths`` are the views' numbers of columns by name; empty if they are not known.
+    """
     for name in [*(images or {}), *(words or {})]:
-        if views and name not in views:
-            raise ValueError(f"There is no view {shown(name)!r} to be shown; the fit had {', '.join(views)}.")
+        if widths and name not in widths:
+            raise ValueError(f"There is no view {shown(name)!r} to be shown; there are {', '.join(widths)}.")
     found = Appearance({}, {})
     for name, shape in (images or {}).items():
         sides = tuple(int(side) for side in shape)
@@ -48,17 +49,17 @@ def check_appearance(images: Any, words: Any, sample: Sample) -> Appearance:
                 f"images[{shown(name)!r}] must be (height, width) or (height, width, channels) with 1, 3 or 4 "
                 f"channels. Got {shape!r} instead."
             )
-        if views and int(np.prod(sides)) != views[name].n_columns:
+        if widths and int(np.prod(sides)) != widths[name]:
             raise ValueError(
                 f"images[{shown(name)!r}] is {shape!r}, which makes {int(np.prod(sides))} values, but the view has "
-                f"{views[name].n_columns} columns. Pass the images' height, width and channels."
+                f"{widths[name]} columns. Pass the images' height, width and channels."
             )
         found.images[name] = (sides[0], sides[1], sides[2] if len(sides) == 3 else 1)
     for name, vocabulary in (words or {}).items():
         listed = sorted(vocabulary, key=vocabulary.__getitem__) if isinstance(vocabulary, Mapping) else vocabulary
-        if views and len(listed) != views[name].n_columns:
+        if widths and len(listed) != widths[name]:
             raise ValueError(
-                f"words[{shown(name)!r}] has {len(listed)} words, but the view has {views[name].n_columns} columns. "
+                f"words[{shown(name)!r}] has {len(listed)} words, but the view has {widths[name]} columns. "
                 "Pass one word per column."
             )
         found.words[name] = listed

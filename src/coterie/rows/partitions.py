@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.arrays import unmasked
 from coterie.rows.tasks import Part, TaskMaker, as_dask_array, computed, identity, lies_on_worker, node_value
 from coterie.rows.workers import PartitionQuery, query_partitions, workers_of
 
@@ -58,6 +59,8 @@ def as_dask_table(table: Any) -> DaskTable:
         if np.isnan(array.shape[0]):
             array = with_counted_rows(array)
         array = array.rechunk({1: -1})
+    if isinstance(array._meta, np.ma.MaskedArray):
+        array = array.map_blocks(unmasked, meta=unmasked(array._meta))
     return DaskTable(array)
 
 
@@ -203,7 +206,7 @@ def rows_of_chunks(rows: np.ndarray, chunks: Sequence[Any]) -> list[Any]:
 
 def in_rows(chunk: Any) -> Any:
     """Return a chunk as an array or CSR array, whose rows can be selected."""
-    return sparse.csr_array(chunk) if sparse.issparse(chunk) else np.asarray(chunk)
+    return sparse.csr_array(chunk) if sparse.issparse(chunk) else np.asarray(unmasked(chunk))
 
 
 def vstack_chunks(parts: Sequence[Any]) -> Any:

@@ -22,6 +22,8 @@ from coterie.views.views import View, Views
 def named_groups(groups: Any) -> list[tuple[str, Any]]:
     """Return pairs of a view's name and its selection of columns."""
     if isinstance(groups, Mapping):
+        if len({str(name) for name in groups}) < len(groups):
+            raise ValueError(f"Two of views= have the same name: {', '.join(map(repr, groups))}. Rename one of them.")
         return [(str(name), group) for name, group in groups.items()]
     return [(f"view{number}", group) for number, group in enumerate(groups)]
 

@@ -132,6 +132,9 @@ def align_with_files(views: list[View], tables: list[Any]) -> Views:
     from coterie.formats.matching import comparable
 
     ids = [own_ids(view, table) for view, table in zip(views, tables, strict=True)]
+    if any(own is not None and own.dtype.kind in "iu" for own in ids):  # then row numbers are ids like these
+        check_default_indexes(views, [pandas_index(table) for table in tables])
+        ids = [own_ids(view, table, numbers=True) for view, table in zip(views, tables, strict=True)]
     known = comparable([own for own in ids if own is not None])
     if all(np.array_equal(own, known[0]) for own in known):
         return align_by_position(views, [pandas_index(table) for table in tables])
@@ -139,14 +142,17 @@ def align_with_files(views: list[View], tables: list[Any]) -> Views:
     return align_by_id(views, ids)
 
 
-def own_ids(view: View, table: Any) -> np.ndarray | None:
-    """Return the row ids of a file or an index; None if there are none, or if they are mere row numbers."""
+def own_ids(view: View, table: Any, *, numbers: bool = False) -> np.ndarray | None:
+    """Return the row ids of a file or an index; None if there are none, or mere row numbers without ``numbers``."""
     from coterie.formats.matching import only_numbers
 
     index = pandas_index(table)
     if is_file_table(view.data):
-        return None if view.data.ids is None or only_numbers(view.data.ids) else view.data.ids
-    return None if index is None or is_default_index(index) else checked_ids(f"View {view.name!r}", np.asarray(index))
+        ids = view.data.ids
+        return None if ids is None or (only_numbers(ids) and not numbers) else ids
+    if index is None or (is_default_index(index) and not numbers):
+        return None
+    return checked_ids(f"View {view.name!r}", np.asarray(index))
 
 
 def check_all_named(views: list[View], ids: list[Any]) -> None:

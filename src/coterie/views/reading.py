@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of
+from coterie.arrays import as_device_tensor, detached, is_complex, is_dask, is_sparse_tensor, precision_of, unmasked
 from coterie.formats.errors import one_line
 from coterie.rows.partitions import DaskTable, as_dask_table
 from coterie.views.cells import Cells, CellTable, cells_of, is_anndata, is_mudata
@@ -335,8 +335,6 @@ def _as_table(label: str, table: Any) -> Table:
         if (tensor := as_device_tensor(table)) is not None:
             check_real_numbers(label, tensor)
             return tensor
-        if isinstance(table, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in table):
-            table = np.ma.array(table)  # np.asarray would lose the masks
         data = as_array(label, table)
     check_real_numbers(label, data)
     kind = data.dtype.kind
@@ -344,8 +342,6 @@ def _as_table(label: str, table: Any) -> Table:
         raise ValueError(f"{label} holds dates or times ({data.dtype}). Turn them into numbers whose unit you choose.")
     if data.dtype.names:
         raise ValueError(f"{label} holds records ({', '.join(data.dtype.names)}). Pass a frame of them (pd.DataFrame).")
-    if isinstance(table, np.ma.MaskedArray):
-        return np.ma.filled(table.astype(np.float64), np.nan)
     if kind in "biuf":
         return data
     if kind in "US":  # also digits: columns of text are refused in frames too
@@ -365,9 +361,11 @@ def _as_table(label: str, table: Any) -> Table:
 
 
 def as_array(label: str, table: Any) -> np.ndarray:
-    """Return an array, a tensor or nested lists as a NumPy array; refuse what NumPy cannot convert."""
+    """Return an array, a tensor or nested lists as a NumPy array, NaN where it is masked; refuse others."""
     try:
-        return np.asarray(detached(table))
+        if isinstance(table, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in table):
+            table = np.ma.array(table)
+        return np.asarray(unmasked(detached(table)))
     except (TypeError, ValueError, RuntimeError) as error:  # tensors raise RuntimeError
         raise ValueError(
             f"{label} is no table that NumPy can read ({one_line(error)}). Give all rows the same number of columns, "
