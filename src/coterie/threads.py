@@ -29,8 +29,9 @@ _modules_then = 0  # and is repeated only after an import, which may have loaded
 
 MANY_THREADS = 4
 
-# Every thread has its own number of OpenMP and MKL threads, which only that thread can set.
-SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl"}
+# Every thread has its own number of OpenMP and MKL threads, which only that thread can set; FAISS brings a BLAS that is
+# built with OpenMP.
+SET_BY_THREAD = {"user_api": "openmp", "internal_api": "mkl", "threading_layer": "openmp"}
 
 
 class ThreadState(threading.local):
@@ -63,7 +64,7 @@ def one_thread_per_block() -> Iterator[None]:
         _running[caller] += 1
         if _running.total() == 1:
             take_control(_controller)
-            _limits = _controller.select(user_api="blas").limit(limits=1)
+            _limits = _controller.select(filepath=set_by_process(_controller)).limit(limits=1)
         _own.fits_running += 1
         if _own.fits_running == 1:
             _own.limits = _controller.select(**SET_BY_THREAD).limit(limits=1)
@@ -85,6 +86,12 @@ def one_thread_per_block() -> Iterator[None]:
             done = [] if _running else idle_pools()
         for pool in done:
             pool.shutdown()
+
+
+def set_by_process(controller: ThreadpoolController) -> list[str]:
+    """Return the files of the BLAS libraries that have one number of threads for the whole process."""
+    libraries = [own for own in controller.lib_controllers if own.user_api == "blas"]
+    return [own.filepath for own in libraries if getattr(own, "threading_layer", None) != "openmp"]
 
 
 def take_control(controller: ThreadpoolController) -> None:
