@@ -117,6 +117,23 @@ def test_another_fit_of_the_same_rows_may_have_them_in_another_order(tmp_path):
         describe(model, frames, against=part)
 
 
+def test_dates_are_dates_and_missing_ones_are_missing():
+    data = make_views(60, n_clusters=2, separation=6, random_state=0)
+    model = GuidedCoTraining(2, random_state=0).fit(data.views)
+    days = np.where(np.arange(60) < 20, np.datetime64("NaT"), np.datetime64("2026-01-02")).astype("datetime64[ns]")
+    for given in (days, pd.Series(days), days.astype("datetime64[D]")):
+        found = describe(model, data.views, target=given, columns={"day": given})
+        (column,) = (own for own in found["embedding"]["columns"] if own["name"] == "day")
+        assert column["levels"] == ["2026-01-02"]
+        assert column["values"].count(-1) == 20
+        assert found["truth"]["classes"] == ["2026-01-02"]
+    spans = pd.Series(pd.to_timedelta([1, None] * 30, unit="D"))
+    (column,) = (
+        own for own in describe(model, data.views, columns={"x": spans})["embedding"]["columns"] if own["name"] == "x"
+    )
+    assert len(column["levels"]) == 1
+
+
 def test_names_of_columns_that_say_nothing():
     assert not has_meaning([f"t{i}" for i in range(300)])
     assert not has_meaning([str(i) for i in range(300)])
