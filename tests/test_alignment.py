@@ -1,6 +1,7 @@
 """Clusters that keep their numbers over refits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from coterie import GuidedCoTraining
@@ -65,3 +66,15 @@ def test_born_and_gone_by_hand():
     assert found.moved == {2: 1}
     assert found.born == (2,)
     assert found.gone == (1,)
+
+
+def test_rows_are_matched_where_the_models_have_their_views_in_another_order():
+    """The rows of a prediction are in the order of the model's first view."""
+    first, second, _ = make_views(300, n_clusters=4, separation=8, random_state=0).views.values()
+    ids = [f"row{i}" for i in range(300)]
+    frames = {"a": pd.DataFrame(first, index=ids), "b": pd.DataFrame(second, index=ids)}
+    old = GuidedCoTraining(4, random_state=0).fit({name: frames[name] for name in ("b", "a")})
+    new = GuidedCoTraining(4, random_state=1).fit(frames)
+    found = align(new, old, {"a": frames["a"][::-1], "b": frames["b"]})
+    assert found.in_words() == align(new, old, frames).in_words()
+    assert len(found.kept) == 4

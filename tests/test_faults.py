@@ -275,6 +275,21 @@ def test_a_command_runs_without_room_for_words(rows, tmp_path, lost):
     assert len(pd.read_csv(out)) == N
 
 
+def test_a_result_that_would_go_nowhere_is_an_error(rows, tmp_path):
+    model = tmp_path / "m.coterie"
+    subprocess.run([*COTERIE, "fit", rows, *QUICK, "--model", model, "-q"], check=True)
+    for command in (
+        ["describe", model],
+        ["describe", model, "--toml"],
+        ["drift", model, rows, "--json"],
+        ["predict", model, rows, "--labels", "-"],
+    ):
+        line = f"{shlex.join(map(str, [*COTERIE, *command]))} >&-"
+        done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 2, command
+        assert done.stderr.splitlines()[-1].startswith("error: Standard output is closed, and the result goes nowhere")
+
+
 def test_files_are_whole_though_nobody_reads_the_result(rows, tmp_path):
     out = tmp_path / "out.csv"
     read, write = os.pipe()

@@ -157,7 +157,9 @@ def test_frames_of_predictions_have_the_rows_ids(views):
     whole = model.predict_frame({"a": first, "b": second})
     np.testing.assert_array_equal(whole["label"], model.labels_)
     np.testing.assert_array_equal(whole["confidence"], model.confidence_)
-    assert model.predict_frame({"a": first.iloc[:0], "b": second.iloc[:0]}).shape == (0, 3)
+    none = model.predict_frame({"a": first.iloc[:0], "b": second.iloc[:0]})
+    assert none.shape == (0, 3)
+    assert none.dtypes.equals(whole.dtypes)
 
 
 @pytest.mark.filterwarnings("ignore:Only . of 3 clusters hold rows")

@@ -57,6 +57,17 @@ def test_a_map_shows_every_cell(cells):
     np.testing.assert_allclose(flat, cells.obsm["X_coterie"][cells.obs["coterie"] == "0", :2], rtol=1e-6)
 
 
+def test_cells_without_a_value_are_not_a_class_of_their_own(cells):
+    """Missing names were classes called "nan", "None" and "NaT"."""
+    names = pd.Series(["a", None, "b"] * (N // 3), index=cells.obs_names)
+    for values in (names, names.astype("category"), pd.to_datetime(names.map({"a": "2026-01-02", "b": "2026-01-03"}))):
+        cells.obs["partly"] = values
+        *classes, others = [text.get_text() for text in pl.embedding(cells, color="partly").get_legend().get_texts()]
+        assert classes in (["a", "b"], ["2026-01-02", "2026-01-03"])
+        assert others == "others"
+    del cells.obs["partly"]
+
+
 def test_markers_are_shares_and_means(cells):
     ax = pl.markers(cells, {"some": ["p0", "p1"], "others": "rna:3"})
     assert [text.get_text() for text in ax.get_xticklabels()] == ["p0", "p1", "rna:3"]

@@ -5,6 +5,7 @@ import sys
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 
 matplotlib.use("Agg")
@@ -46,6 +47,17 @@ def test_sizes_and_weights(model):
     assert heights == np.bincount(model.labels_).tolist()
     widths = [bar.get_width() for bar in plot.view_weights(model).patches]
     np.testing.assert_allclose(widths, [*model.view_weights_.values(), *model.agreement_.values()], rtol=1e-3)
+
+
+def test_values_with_an_index_are_matched_with_the_rows(data):
+    ids = [f"row{i}" for i in range(400)]
+    frames = {name: pd.DataFrame(view, index=ids) for name, view in data.views.items()}
+    model = GuidedCoTraining(4, random_state=0).fit(frames)
+    numbers, target = (pd.Series(own, index=ids)[::-1] for own in (np.arange(400.0), data.target))
+    ax = plot.embedding(model, frames, color=numbers)
+    assert ax.collections[0].get_array().tolist() == list(range(400))
+    counts = [int(text.get_text().replace(",", "") or 0) for text in plot.confusion(model, target).texts]
+    assert sorted(counts)[-4:] == sorted(np.bincount(data.target))
 
 
 def test_maps(model, data):

@@ -320,3 +320,43 @@ def test_a_modality_alone_is_told_how_to_be_a_view(modalities, tmp_path):
         predict(rna, tmp_path / "m.coterie")
     predict(rna, tmp_path / "m.coterie", views={"rna": "X"})
     assert ari(rna.obs["coterie"], modalities.obs["coterie"]) > 0.9
+
+
+def test_an_object_that_cannot_take_the_results_is_refused_before_the_fit(cells, modalities, tmp_path, monkeypatch):
+    with plain_text():
+        cells.write(tmp_path / "x.h5ad")
+        modalities.write(tmp_path / "x.h5mu")
+    monkeypatch.setattr(GuidedCoTraining, "fit", lambda *_: pytest.fail("the fit would have been lost"))
+    with mudata.set_options(pull_on_update=False):
+        opened = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r"), mudata.read_h5mu(tmp_path / "x.h5mu", "r")
+    for backed in opened:
+        with pytest.raises(ValueError, match="A part of an object that is backed by a file cannot take results"):
+            cluster(backed[:100], K)
+        with pytest.raises(ValueError, match=r"A copy of an object that is backed by a file .* Read it into memory"):
+            cluster(backed, K, copy=True)
+    for name in ("", "_index", 3):
+        with pytest.raises(ValueError, match=f"key_added must be a name for a column of obs. Got {name!r}"):
+            cluster(cells, K, key_added=name)
+    with pytest.raises(ValueError, match=r"views 'a/b' and 'a:b' would both be written to .*'coterie_weight_a:b'"):
+        cluster(cells, K, views={"a/b": "X", "a:b": "X_pca"})
+
+
+def test_no_cells_have_no_clusters(cells, tmp_path):
+    cluster(cells, K, n_landmarks=50, save=tmp_path / "m.coterie")
+    none = cells[:0].copy()
+    predict(none, tmp_path / "m.coterie")
+    assert none.obs["coterie"].cat.categories.tolist() == ["0", "1", "2"]
+    assert {"coterie_confidence", "coterie_novelty", "coterie_weight_X"} < set(none.obs)
+    assert none.obsm["X_coterie"].shape == (0, cells.obsm["X_coterie"].shape[1])
+
+
+def test_a_list_of_no_views_does_not_mean_all(cells, modalities):
+    for held in (cells, modalities):
+        with pytest.raises(ValueError, match="No views"):
+            cluster(held, K, views=[])
+
+
+def test_cells_that_were_renamed_in_a_modality_are_not_left_out(modalities):
+    modalities.mod["prot"].obs_names = "new_" + modalities.mod["prot"].obs_names
+    with pytest.raises(ValueError, match=r"'prot' has 140 cells that the MuData does not list .*'new_cell209'.*update"):
+        cluster(modalities, K)

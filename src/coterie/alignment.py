@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 from coterie.arrays import to_host
 from coterie.estimator import GuidedCoTraining
-from coterie.model import fitted_of
-from coterie.views import check_columns
+from coterie.model import fitted_of, row_ids_of
+from coterie.views import check_columns, rows_as_in
 
 __all__ = ["Alignment", "align"]
 
@@ -84,6 +84,7 @@ def align(model: GuidedCoTraining, old: GuidedCoTraining, X: Any) -> Alignment:
     (True, [])
     """
     labels, before = (np.asarray(to_host(own.predict(X))) for own in (model, old))  # (n,), (n,)
+    before = rows_as_in("The old model's labels", before, row_ids_of(old, X), row_ids_of(model, X))
     known = (labels >= 0) & (before >= 0)
     shared = np.zeros((model.n_clusters_, old.n_clusters_), dtype=np.int64)
     np.add.at(shared, (labels[known], before[known]), 1)  # (k, k before): rows in both

@@ -5,6 +5,7 @@ A fitted attribute is one line of :class:`Fitted`, by which the estimator publis
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -347,6 +348,13 @@ def fitted_of(estimator: Any) -> Fitted:
 
     check_is_fitted(estimator)
     return estimator._fitted
+
+
+def row_ids_of(model: Any, X: Any) -> np.ndarray | None:
+    """Return the ids of rows in the order of a model's answers: that of its first view; no rows are read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the answers come with them
+        return fitted_of(model).matched(X, model.id_column).ids
 
 
 def table_columns(X: Any, views: Views, groups: Any) -> dict[str, Any]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from coterie.placement import BlockPlan
     from coterie.views import Views
 
+NO_ROWS = {"label": np.int32, "confidence": np.float32, "novelty": np.float32}  # types of columns without any
+
 
 class NewRowsMixin:
     """Results as frames with row ids, soft assignment, and a score."""
@@ -55,7 +57,7 @@ class NewRowsMixin:
         parts = [to_host(part.arrays()) for part in fitted.stream(views, plan)]
         columns = {"label": "labels", "confidence": "confidence", "novelty": "novelty"}
         found = {
-            column: np.concatenate([part[name] for part in parts] or [np.empty(0)])
+            column: np.concatenate([part[name] for part in parts] or [np.empty(0, dtype=NO_ROWS[column])])
             for column, name in columns.items()
             if not parts or name in parts[0]
         }

@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from coterie.plot import axes, draw_clusters, draw_values, heat_map, plain, shade
-from coterie.report._inputs import as_numbers
 from coterie.report._layout import flat_map
 from coterie.rows.sampling import draw_sample
 from coterie.views.cells import entry_of, is_mudata, weight_column
@@ -70,8 +69,9 @@ def embedding(
         draw_clusters(ax, points, labels.codes[rows], len(labels.categories))
     else:
         values = data.obs[color].iloc[rows]
-        numeric = values.dtype.kind in "iuf"
-        draw_values(ax, points, values.to_numpy() if numeric else as_numbers(values.astype(str).to_numpy()), color)
+        if values.dtype.kind not in "iuf":
+            values = values.astype(str).astype(object).where(values.notna(), None)  # names
+        draw_values(ax, points, values.to_numpy(), color)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_title(f"{len(rows):,} of {data.n_obs:,} cells, {len(labels.categories)} clusters")

@@ -18,7 +18,7 @@ from coterie.rows.dask import DaskRows
 from coterie.rows.devices import check_device, free_gpu_memory, in_kind_of
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
-from coterie.rows.partitions import DaskTable, in_rows, partitions
+from coterie.rows.partitions import DaskTable, in_rows, partitions, promised
 from coterie.rows.spilling import spill_folder
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
@@ -167,12 +167,7 @@ class OpenPartition:
     def _view(self, view: PartitionView, chunks: Iterator[Any]) -> View:
         if not view.has_chunks:
             return View(view.name, np.zeros((0, 0)), None, np.full(self.n_rows, -1))
-        data = in_rows(next(chunks))
-        if data.shape != (self.n_rows, view.n_columns):
-            raise ValueError(
-                f"View {view.name!r}: the partition of rows {self.first} to {self.first + self.n_rows - 1} has shape "
-                f"{data.shape} instead of {(self.n_rows, view.n_columns)}, which its Dask collection claims."
-            )
+        data = promised(in_rows(next(chunks)), self.first, (self.n_rows, view.n_columns), f"View {view.name!r}: the")
         return View(view.name, data, may_lack=view.may_lack)
 
 

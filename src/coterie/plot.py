@@ -59,7 +59,8 @@ def embedding(
     X : like in ``fit``, default=None
         The rows of the fit, in their order. Not needed where the model was fitted with ``store_embedding``.
     color : "cluster", "confidence" or array-like of shape (n,), default="cluster"
-        The values that colours show: the clusters, their confidence, or numbers or names of one's own.
+        The values that colours show: the clusters, their confidence, or numbers or names of one's own. A Series is
+        matched with the fit's ids by its index.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
     sample : int, default=4000
@@ -85,7 +86,7 @@ def embedding(
         values = (
             drawn.confidence
             if isinstance(color, str)
-            else check_length("color", color, len(outcome.labels))[drawn.rows]
+            else check_length("color", color, len(outcome.labels), outcome.ids)[drawn.rows]
         )
         draw_values(ax, positions, as_numbers(values), "confidence" if isinstance(color, str) else None)
     ax.set_xticks([])
@@ -218,7 +219,7 @@ def confusion(model: Any, target: Any, *, ax: Any = None) -> Any:
     model : GuidedCoTraining
         A fitted estimator.
     target : array-like of shape (n,)
-        Known labels; None and NaN mark rows without one.
+        Known labels; None and NaN mark rows without one. A Series is matched with the fit's ids by its index.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -226,8 +227,9 @@ def confusion(model: Any, target: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    labels = Outcome.of(model).labels
-    known = Classes(check_length("target", target, len(labels)))
+    outcome = Outcome.of(model)
+    labels = outcome.labels
+    known = Classes(check_length("target", target, len(labels), outcome.ids))
     counts = class_counts(known, labels, int(model.n_clusters_))  # (k, classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rows = [str(cluster) for cluster in range(model.n_clusters_)]

@@ -88,6 +88,7 @@ def cluster(
     """
     views = chosen_entries(data, views, layer, use_rep)
     cells = cells_of(data, views)
+    check_writable(data, key_added, list(cells.tables), copy)
     settings = {"store_embedding": True, **settings}
     model = GuidedCoTraining(n_clusters, views=views, random_state=random_state, **settings).fit(data)
     if save is not None:
@@ -145,16 +146,10 @@ def predict(
     """
     model = opened_model(model)
     cells = cells_of(data, known_views(data, model) if views is None else views)
+    check_writable(data, key_added, list(model.view_names_), copy)
     if copy:
         data = data.copy()
-    parts = list(model.stream(cells))
-    novelty = None
-    if all(part.novelty is not None for part in parts):
-        novelty = np.concatenate([to_host(part.novelty) for part in parts])
-    labels, confidence, embedding = (
-        np.concatenate([np.asarray(getattr(part, name)) for part in parts])
-        for name in ("labels", "confidence", "embedding")
-    )
+    labels, confidence, embedding, novelty = assigned(model, cells)
     write_clusters(data, model, cells, key_added, labels, confidence, embedding, novelty)
     return data if copy else None
 
@@ -239,7 +234,42 @@ def for_cells(table: Any, all_cells: Any, own: Any) -> Any:
     return found
 
 
+def assigned(model: GuidedCoTraining, cells: Cells) -> tuple[Any, Any, Any, Any]:
+    """Return the labels, confidence, embedding and novelty of new cells; novelty is None if the model has none."""
+    parts = list(model.stream(cells))
+    if not parts:  # no cells
+        empty = np.empty(0)
+        return empty, empty, np.empty((0, fitted_of(model).n_clusters)), empty
+    labels, confidence, embedding = (
+        np.concatenate([np.asarray(getattr(part, name)) for part in parts])
+        for name in ("labels", "confidence", "embedding")
+    )
+    known = all(part.novelty is not None for part in parts)
+    return labels, confidence, embedding, np.concatenate([to_host(part.novelty) for part in parts]) if known else None
+
+
 # -- what is written ----------------------------------------------------------------------------------------------
+
+
+def check_writable(data: Any, key: Any, views: Sequence[str], copy: bool) -> None:
+    """Refuse, before the cells are clustered, an object or names that could not take the results afterwards."""
+    if not isinstance(key, str) or not key or key == "_index":
+        raise ValueError(f"key_added must be a name for a column of obs. Got {key!r} instead.")
+    if data.isbacked and (copy or data.is_view):
+        what = "A copy" if copy else "A part"
+        raise ValueError(
+            f"{what} of an object that is backed by a file cannot take results. Read it into memory first: "
+            f"pass {'its to_memory()' if hasattr(data, 'to_memory') else 'an object that was read without backed'}."
+        )
+    named: dict[str, str] = {}
+    for view in views:
+        column = weight_column(key, view)
+        other = named.setdefault(column, view)
+        if other != view:
+            raise ValueError(
+                f"The weights of views {other!r} and {view!r} would both be written to obs[{column!r}]. "
+                "Rename one of the views."
+            )
 
 
 def write_clusters(

@@ -124,6 +124,24 @@ def test_a_config_gives_options_and_the_command_line_wins(folder, arrays):
     assert "none.toml: No such file" in refused("fit", "--config", "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("seed = true", "'seed' must be a value as on the command line, not true or false. Got true instead."),
+        (
+            "clusters = false",
+            "'clusters' must be a value as on the command line, not true or false. Got false instead.",
+        ),
+        ('confidence = "no"', "'confidence' must be true or false. Got \"no\" instead."),
+        ("header = 1", "'header' must be true or false. Got 1 instead."),
+        ("quiet = [true]", "'quiet' must be true or false. Got [true] instead."),
+    ],
+)
+def test_a_config_with_a_switch_for_a_value_is_refused(folder, line, told):
+    Path("bad.toml").write_text(line + "\n")
+    assert f"bad.toml: {told}" in refused("fit", "pixels.npy", "--config", "bad.toml")
+
+
 def test_number_of_clusters(folder, arrays):
     views = {"pixels": arrays["pixels"], "hog": arrays["hog"]}
     found = run_json("suggest-k", "pixels.npy", "hog.parquet", "--max", "14", "--landmarks", "50", "--neighbors", "5")

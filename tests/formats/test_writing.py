@@ -13,6 +13,7 @@ from coterie.formats import (
     open_table,
     open_writer,
     write_table,
+    write_views,
 )
 
 
@@ -43,6 +44,15 @@ def read_back(path):
         return pd.DataFrame([json.loads(line) for line in path.read_text().splitlines()])
     with np.load(path) as arrays:
         return pd.DataFrame(dict(arrays))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "parquet", "feather", "npy", "npz", "h5"])
+def test_yes_and_no_are_read_again(tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    answers = np.array([[True, False], [False, True], [True, True]])
+    write_views(path, {"answers": answers})
+    table = open_table(path)
+    assert np.array_equal(np.asarray(table[0:3], dtype=float), answers)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "tsv.gz", "parquet", "feather", "json", "jsonl", "npz"])

@@ -70,6 +70,70 @@ def test_values_with_an_index_are_those_of_the_rows_it_names(toy):
         describe(model, frames, target=given["group"].rename({"row3": "row 3"}))
 
 
+def test_rows_are_matched_without_those_of_the_fit_too(tmp_path):
+    """A model without its rows predicts them again, and their ids are those of X."""
+    data = make_views(400, n_clusters=4, separation=6, random_state=0)
+    ids = [f"row{i}" for i in range(400)]
+    frames = {name: pd.DataFrame(view, index=ids) for name, view in data.views.items()}
+    save(GuidedCoTraining(4, random_state=0).fit(frames), tmp_path / "m.coterie")
+    model = load(tmp_path / "m.coterie")
+    target = pd.Series(data.target, index=ids)
+    assert describe(model, frames, target=target[::-1])["truth"]["accuracy"] == 1
+    assert describe(model, frames, target=data.target[::-1])["truth"]["accuracy"] < 1
+
+
+def test_rows_in_another_order_are_refused_though_their_labels_are_the_same():
+    data = make_views(400, n_clusters=4, separation=6, random_state=0)
+    frames = {name: pd.DataFrame(view, index=range(1000, 1400)) for name, view in data.views.items()}
+    model = GuidedCoTraining(4, random_state=0).fit(frames)
+    order = np.arange(400)
+    for cluster in range(4):
+        order[model.labels_ == cluster] = order[model.labels_ == cluster][::-1]
+    moved = {name: frame.iloc[order] for name, frame in frames.items()}
+    told = rf"in another order: its row 0 is '{1000 + order[0]}', which is row {order[0]} of the fit"
+    with pytest.raises(ValueError, match=told):
+        describe(model, moved)
+    others = {name: frame.set_axis(range(5000, 5400)) for name, frame in frames.items()}
+    assert describe(model, others)["clusters"]  # ids that the fit did not have say nothing of the order
+
+
+def test_another_fit_of_the_same_rows_may_have_them_in_another_order(tmp_path):
+    data = make_views(400, n_clusters=4, separation=6, random_state=0)
+    ids = [f"row{i}" for i in range(400)]
+    frames = {name: pd.DataFrame(view, index=ids) for name, view in data.views.items()}
+    model = GuidedCoTraining(4, random_state=0).fit(frames)
+    turned = {name: frame[::-1] for name, frame in reversed(frames.items())}
+    other = GuidedCoTraining(4, random_state=0).fit(turned)
+    save(other, tmp_path / "other.coterie")
+    for against in (other, load(tmp_path / "other.coterie")):
+        assert describe(model, frames, against=against)["against"]["ari"] == 1
+    mixed = {"view0": frames["view0"][::-1], **{name: frames[name] for name in ("view1", "view2")}}
+    again = GuidedCoTraining(4, random_state=0).fit(mixed)
+    assert describe(again, mixed, against=load(tmp_path / "other.coterie"))["against"]["ari"] == 1
+    part = GuidedCoTraining(4, random_state=0).fit(
+        {name: frame.rename({"row3": "x"}) for name, frame in frames.items()}
+    )
+    with pytest.raises(ValueError, match="labels of the 'against' model are of rows with other ids: 399 of the 400"):
+        describe(model, frames, against=part)
+
+
+def test_dates_are_dates_and_missing_ones_are_missing():
+    data = make_views(60, n_clusters=2, separation=6, random_state=0)
+    model = GuidedCoTraining(2, random_state=0).fit(data.views)
+    days = np.where(np.arange(60) < 20, np.datetime64("NaT"), np.datetime64("2026-01-02")).astype("datetime64[ns]")
+    for given in (days, pd.Series(days), days.astype("datetime64[D]")):
+        found = describe(model, data.views, target=given, columns={"day": given})
+        (column,) = (own for own in found["embedding"]["columns"] if own["name"] == "day")
+        assert column["levels"] == ["2026-01-02"]
+        assert column["values"].count(-1) == 20
+        assert found["truth"]["classes"] == ["2026-01-02"]
+    spans = pd.Series(pd.to_timedelta([1, None] * 30, unit="D"))
+    (column,) = (
+        own for own in describe(model, data.views, columns={"x": spans})["embedding"]["columns"] if own["name"] == "x"
+    )
+    assert len(column["levels"]) == 1
+
+
 def test_names_of_columns_that_say_nothing():
     assert not has_meaning([f"t{i}" for i in range(300)])
     assert not has_meaning([str(i) for i in range(300)])

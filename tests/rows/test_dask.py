@@ -221,6 +221,21 @@ def test_frames_of_other_rows_are_refused_as_far_as_dask_knows(tables):
     assert as_views({name: table.reset_index(drop=True) for name, table in views.items()}).n_rows == len(ids) - 40
 
 
+def test_columns_of_partitions_are_matched_by_name(tables):
+    """Dask takes a function's word for the columns of the partitions that it returns."""
+    whole = dd.from_pandas(frame(tables[0]), npartitions=3)
+    names = list(whole.columns)
+    turned = whole.map_partitions(
+        lambda part: part[names[::-1]] if part.index[0] else part, meta=whole._meta, enforce_metadata=False
+    )
+    found = as_views([turned])
+    assert (found.take(np.arange(len(tables[0]))).views[0].data == tables[0]).all()
+    for change in (lambda part: part.rename(columns={names[0]: "other"}), lambda part: part.assign(more=1.0)):
+        lying = whole.map_partitions(change, meta=whole._meta, enforce_metadata=False)
+        with pytest.raises(ValueError, match=r"A partition of a Dask dataframe has the columns .* claims .*the same"):
+            as_views([lying]).take(np.arange(5))
+
+
 def test_errors_say_where(tables):
     X = split(tables)
     with pytest.raises(ValueError, match="View 'view0' is a Dask collection, but view 'view1' is not"):
@@ -235,6 +250,11 @@ def test_errors_say_where(tables):
     lying = X[0].map_blocks(lambda chunk: chunk[:, :-1] if len(chunk) < 400 else chunk, dtype=X[0].dtype)
     with pytest.raises(ValueError, match=r"View 'view0': the partition of rows 1200 to 1499 has shape \(300, 19\)"):
         model().fit(X).predict([lying, *X[1:]])
+    short = X[0].map_blocks(lambda chunk: chunk[:5], dtype=X[0].dtype)
+    with pytest.raises(
+        ValueError, match=r"The partition of rows 1200 to 1499 has shape \(5, 20\) instead of \(300, 20\)"
+    ):
+        model().fit([short, *X[1:]])
     words = dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1)
     with pytest.raises(ValueError, match="real numbers"):
         model().fit(words)

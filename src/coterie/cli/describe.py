@@ -8,6 +8,7 @@ import typer
 
 from coterie.cli import options as opt
 from coterie.cli.fit import chosen_basis, show_choice
+from coterie.cli.pipes import check_open
 from coterie.cli.predict import ModelArgument
 from coterie.cli.session import Voice, cell, in_json
 from coterie.cli.start import import_estimator, quick_imports
@@ -45,6 +46,7 @@ def describe(
     found = {"command": "describe", "model": str(model), **describe_file(model)}
     found["basis"] = chosen_basis(found["candidates"], str(found["parameters"].get("basis", "auto")))
     if toml:
+        check_open()
         typer.echo(as_config(found), nl=False)
     else:
         Voice.of(ctx).result(found, lambda console: show(console, found))

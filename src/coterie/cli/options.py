@@ -55,7 +55,9 @@ def read_config(ctx: typer.Context, path: Path | None) -> Path | None:
         found = load_config(path, str(ctx.info_name), list(params), others)
         ctx.default_map = {
             **(ctx.default_map or {}),
-            **{str(params[name].name): as_written(value, takes_several(params[name])) for name, value in found.items()},
+            **{
+                str(params[name].name): given(params[name], value, f"{path}: {name!r}") for name, value in found.items()
+            },
         }
     return path
 
@@ -95,16 +97,23 @@ def load_config(path: Path, command: str, known: Sequence[str], commands: Collec
     return options
 
 
+def given(param: Any, value: Any, told: str) -> Any:
+    """Return a TOML value as the command line would pass it to a parameter, which ``told`` names in errors."""
+    is_switch = bool(getattr(param, "is_flag", False))
+    if is_switch != isinstance(value, bool):
+        allowed = "true or false" if is_switch else "a value as on the command line, not true or false"
+        raise ValueError(f"{told} must be {allowed}. Got {in_json(as_json(value))} instead.")
+    return value if is_switch else as_written(value, takes_several(param))
+
+
 def as_written(value: Any, several: bool) -> Any:
     """Return a TOML value as the command line would pass it.
 
     Examples
     --------
-    >>> as_written({"pixels": 2, "words": "auto"}, True), as_written([5, 10], False), as_written(True, False)
-    (['pixels=2', 'words=auto'], '5,10', True)
+    >>> as_written({"pixels": 2, "words": "auto"}, True), as_written([5, 10], False)
+    (['pixels=2', 'words=auto'], '5,10')
     """
-    if isinstance(value, bool) and not several:
-        return value
     if isinstance(value, dict):
         value = [f"{name}={one_word(entry)}" for name, entry in value.items()]
     if not several:

@@ -21,8 +21,9 @@ class Output:
     The errors are handled here because libraries turn them into exit codes of their own.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, was_closed: bool = False) -> None:
         self._stream = stream
+        self.was_closed = was_closed
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -57,6 +58,12 @@ class Output:
         os.close(nowhere)
 
 
+def check_open() -> None:
+    """Raise OSError if standard output was closed from the start: what is written there alone would be lost."""
+    if getattr(sys.stdout, "was_closed", False):
+        raise OSError("Standard output is closed, and the result goes nowhere else. Redirect it to a file.")
+
+
 @contextmanager
 def watched_output() -> Iterator[None]:
     """End the process silently when the reader of its output closes the pipe."""
@@ -64,7 +71,9 @@ def watched_output() -> Iterator[None]:
     with ExitStack() as stack:
         # The next file that is opened gets a closed stream's descriptor, and libraries would write messages into it.
         open_streams = [stream or stack.enter_context(open(os.devnull, "w", encoding="utf-8")) for stream in before]
-        sys.stdout, sys.stderr = map(Output, open_streams)
+        sys.stdout, sys.stderr = (
+            Output(stream, given is None) for stream, given in zip(open_streams, before, strict=True)
+        )
         try:
             yield
         finally:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from coterie.cli.pipes import READER_LEFT
+from coterie.cli.pipes import READER_LEFT, check_open
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,6 +167,8 @@ class Voice:
 
     def result(self, found: Mapping[str, Any], show: Callable[[Console], None]) -> None:
         """Print the result: as JSON, with ``show``, or not at all if quiet."""
+        if not found.get("files") and (self.json or not self.quiet):
+            check_open()
         if self.json:
             from coterie import __version__
 

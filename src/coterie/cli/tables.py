@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from coterie.cli.pipes import check_open
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -370,6 +372,7 @@ def writer_of(path: Path) -> Any:
 @contextmanager
 def standard_output() -> Iterator[CsvLines]:
     """Yield a writer of CSV to standard output."""
+    check_open()
     yield CsvLines(sys.stdout)
 
 

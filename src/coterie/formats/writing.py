@@ -213,6 +213,10 @@ class TextWriter(ArrowWriter):
         self._delimiter = "\t" if suffix.startswith(".tsv") else ","
         super().__init__(self._packed or file, self._begin)  # type: ignore[arg-type]
 
+    def write(self, block: NamedColumns) -> None:
+        """Write a block; yes and no are 1 and 0, as only numbers are read again."""
+        super().write({name: own.astype(np.uint8) if own.dtype == bool else own for name, own in block.items()})
+
     def _begin(self, sink: BinaryIO, schema: Any) -> Any:
         csv = package("pyarrow.csv", "Writing csv")
         plain_names = not any(mark in name for name in schema.names for mark in ',"\t\r\n')

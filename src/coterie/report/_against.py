@@ -9,16 +9,19 @@ from scipy.optimize import linear_sum_assignment
 
 from coterie.arrays import to_host
 from coterie.metrics import ari_of, nmi_of
+from coterie.model import row_ids_of
 from coterie.report._inputs import describe_levels
 from coterie.report._portraits import tidy
 from coterie.report._sample import Outcome, Sample
 from coterie.report._text import shown
+from coterie.views import rows_as_in
 
 FEW_FLOWS = 120  # at most this many flows are drawn, the largest first
 
 
-def other_labels(other: Any, X: Any, n_rows: int) -> np.ndarray:
+def other_labels(other: Any, X: Any, outcome: Outcome) -> np.ndarray:
     """Return another fit's labels of the same rows: its ``labels_`` or, if it has none, its predictions."""
+    n_rows, told = len(outcome.labels), "The labels of the 'against' model"
     if hasattr(other, "labels_"):
         labels = np.asarray(to_host(other.labels_))
         if len(labels) != n_rows:
@@ -26,13 +29,14 @@ def other_labels(other: Any, X: Any, n_rows: int) -> np.ndarray:
                 f"The 'against' model was fitted on {len(labels)} rows, this one on {n_rows}. "
                 "Compare fits of the same rows, in the same order."
             )
-        return labels
+        return rows_as_in(told, labels, getattr(other, "row_ids_", None), outcome.ids)
     if X is None:
         raise ValueError(
             "The 'against' model was saved without its rows, so it has no labels_. Pass X, the rows of the fit, "
             "or save it with rows=True."
         )
-    return np.concatenate([to_host(part.labels) for part in other.stream(X)])  # (n,)
+    labels = np.concatenate([to_host(part.labels) for part in other.stream(X)])  # (n,)
+    return rows_as_in(told, labels, row_ids_of(other, X), outcome.ids)
 
 
 def describe_against(outcome: Outcome, labels: np.ndarray, n_others: int, title: str | None) -> dict[str, Any]:

@@ -128,8 +128,8 @@ def describe(
     progress = Progress(getattr(model, "verbose", False))
     with progress.stage("labels"):
         outcome = Outcome.of(model, X)
-        others = None if against is None else other_labels(against, X, len(outcome.labels))  # (n,)
-    given = check_given(model, len(outcome.labels), target, ids, columns, texts, names)
+        others = None if against is None else other_labels(against, X, outcome)  # (n,)
+    given = check_given(model, outcome, target, ids, columns, texts, names)
     sizes = np.bincount(outcome.labels, minlength=int(model.n_clusters_))  # (k,)
     with progress.stage("sample"):
         portrayed = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLUSTERS])
@@ -138,7 +138,7 @@ def describe(
         drawn = take_sample(model, outcome, X, sample, random_state, wanted)
     appearance = check_appearance(images, words, {view.name: view.n_columns for view in drawn.views or ()})
     with progress.stage("pictures"):
-        album = open_album(model, pictures, given, drawn)
+        album = open_album(model, outcome, pictures, given, drawn)
     with progress.stage("clusters"):
         clusters = describe_clusters(model, outcome, drawn, appearance, given, typical, album)
     with progress.stage("map"):
@@ -172,9 +172,11 @@ def describe(
     }
 
 
-def check_given(model: Any, n_rows: int, target: Any, ids: Any, columns: Any, texts: Any, cluster_names: Any) -> Given:
+def check_given(
+    model: Any, outcome: Outcome, target: Any, ids: Any, columns: Any, texts: Any, cluster_names: Any
+) -> Given:
     """Return the optional inputs, checked."""
-    own = getattr(model, "row_ids_", None)
+    n_rows, own = len(outcome.labels), outcome.ids
     known = None if target is None else Classes(check_length("target", target, n_rows, own))
     if known is not None and not known.names:
         raise ValueError("The 'target' parameter of describe holds no label at all. Leave it out.")
@@ -187,11 +189,11 @@ def check_given(model: Any, n_rows: int, target: Any, ids: Any, columns: Any, te
     )
 
 
-def open_album(model: Any, pictures: Any, given: Given, sample: Sample) -> Album | None:
+def open_album(model: Any, outcome: Outcome, pictures: Any, given: Given, sample: Sample) -> Album | None:
     """Return the pictures of the sampled rows, read from image files and shrunk."""
     if pictures is None:
         return None
     if not isinstance(pictures, str | os.PathLike):
-        pictures = check_length("pictures", pictures, len(given.names), getattr(model, "row_ids_", None))
+        pictures = check_length("pictures", pictures, len(given.names), outcome.ids)
     names = [str(row) if given.names.ids is None else str(given.names.ids[row]) for row in sample.rows]
     return Album.open(picture_paths(pictures, names, sample.rows), model.n_jobs)

@@ -103,7 +103,21 @@ def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = N
             f"The {name!r} parameter must have one value per row of the fit, {n_rows}. "
             f"Got an array of shape {values.shape} instead."
         )
-    return values
+    return as_text(values) if values.dtype.kind in "mM" else values
+
+
+def as_text(times: np.ndarray) -> np.ndarray:
+    """Return dates, times or durations as text, None where they are missing; as numbers, they would be nanoseconds.
+
+    Examples
+    --------
+    >>> as_text(np.array(["2026-01-02", "NaT"], dtype="datetime64[ns]")).tolist()
+    ['2026-01-02', None]
+    """
+    known = np.datetime_as_string(times, unit="auto") if times.dtype.kind == "M" else times
+    found = np.array([str(own) for own in known], dtype=object)
+    found[np.isnat(times)] = None
+    return found
 
 
 def as_objects(values: Any) -> np.ndarray:

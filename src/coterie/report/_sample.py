@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie.arrays import to_host
 from coterie.method.assignment import assign
-from coterie.model import Fitted, fitted_of
+from coterie.model import Fitted, fitted_of, row_ids_of
 from coterie.threads import count_threads, in_order, one_thread_per_block
 from coterie.views import View, Views, check_columns
 
@@ -21,18 +21,20 @@ TILE = 512
 
 @dataclass(frozen=True)
 class Outcome:
-    """Labels, confidence and embedding of all rows of the fit, in host memory."""
+    """Labels, confidence, embedding and ids of all rows of the fit, in host memory."""
 
     labels: np.ndarray  # (n,)
     confidence: np.ndarray  # (n,)
     embedding: np.ndarray | None  # (n, c), where the fit kept it
+    ids: np.ndarray | None  # (n,), where rows have some
 
     @classmethod
     def of(cls, model: Any, X: Any = None) -> Outcome:
         """Return a model's outcome; a model that was saved without its rows predicts X again."""
         check_is_fitted(model, "timings_")  # every complete fit sets it
         if hasattr(model, "labels_"):
-            return cls(*to_host((model.labels_, model.confidence_, getattr(model, "embedding_", None))))
+            known = to_host((model.labels_, model.confidence_, getattr(model, "embedding_", None)))
+            return cls(*known, getattr(model, "row_ids_", None))
         if X is None:
             raise ValueError(
                 "This model was loaded from a file without rows, so it has no labels_. "
@@ -40,7 +42,7 @@ class Outcome:
             )
         parts = [to_host((part.labels, part.confidence)) for part in model.stream(X)]  # one pass over the rows
         labels, confidence = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return cls(labels, confidence, None)
+        return cls(labels, confidence, None, row_ids_of(model, X))
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
             f"X has {whole.n_rows} rows, but the model was fitted on {len(outcome.labels)}. "
             "Pass the rows of the fit, in their order."
         )
+    check_order(outcome.ids, whole.ids)
     views = in_memory(whole, rows, count_threads(model.n_jobs))
     embedding, opinions = explain_all(fitted, views, count_threads(model.n_jobs))
     same = float(np.mean(assign(embedding, model.cluster_centers_).labels == kept.labels))
@@ -88,6 +91,19 @@ def take_sample(model: Any, outcome: Outcome, X: Any, size: int, seed: int, want
         )
     present = np.array([share_present(*pair, kept.uniform) for pair in zip(whole, views, strict=True)])  # (V,)
     return replace(kept, views=views, present=present, embedding=embedding, opinions=opinions)
+
+
+def check_order(own: np.ndarray | None, ids: np.ndarray | None) -> None:
+    """Raise ValueError if rows have the ids of the fit in another order; ids of which the fit has none say nothing."""
+    if own is None or ids is None or np.array_equal(own, ids):
+        return
+    numbers = {row: number for number, row in enumerate(own.tolist())}
+    for number, row in enumerate(ids.tolist()):
+        if numbers.get(row, number) != number:
+            raise ValueError(
+                f"X has the rows of the fit in another order: its row {number} is {str(row)!r}, which is row "
+                f"{numbers[row]} of the fit. Pass the rows of the fit, in their order."
+            )
 
 
 def in_memory(views: Views, rows: np.ndarray, n_threads: int) -> Views:

@@ -84,7 +84,8 @@ def _frame_as_array(frame: Any) -> Any:
     count, values = TaskMaker("count"), TaskMaker("values")
     parts = frame.to_delayed()
     sizes = computed([count(len, part) for part in parts])
-    return as_dask_array([values(frame_values, part, dtype) for part in parts], sizes, (len(frame.columns),), dtype)
+    names = list(frame.columns)
+    return as_dask_array([values(frame_values, part, dtype, names) for part in parts], sizes, (len(names),), dtype)
 
 
 def common_type(kinds: Sequence[Any]) -> np.dtype:
@@ -101,8 +102,16 @@ def common_type(kinds: Sequence[Any]) -> np.dtype:
     return np.result_type(*kinds) if plain else np.dtype(np.float64)
 
 
-def frame_values(frame: Any, dtype: np.dtype) -> np.ndarray:
-    """Return the values of a pandas frame, NaN where they are missing."""
+def frame_values(frame: Any, dtype: np.dtype, names: list[Any]) -> np.ndarray:
+    """Return the values of a pandas frame's columns in the order of ``names``, NaN where they are missing."""
+    if list(frame.columns) != names:  # Dask does not check what partitions are
+        absent = [name for name in names if name not in frame.columns]
+        if absent or len(frame.columns) != len(names):
+            raise ValueError(
+                f"A partition of a Dask dataframe has the columns {list(frame.columns)[:5]}... ({frame.shape[1]}), but "
+                f"the dataframe claims {names[:5]}... ({len(names)}). Give all partitions the same columns."
+            )
+        frame = frame[names]
     missing = {"na_value": np.nan} if dtype.kind == "f" else {}
     return frame.to_numpy(dtype=dtype, **missing)
 
@@ -189,8 +198,13 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     cuts = np.searchsorted(ascending, bounds)  # (P + 1,)
     make_task = TaskMaker("sample")
     parts = partitions(tables)
+    widths = [table.array.shape[1] for table in tables]
+    claims = [
+        (int(first), [(int(size), width) for width in widths])
+        for first, size in zip(bounds, tables[0].sizes, strict=False)
+    ]
     queries = [
-        PartitionQuery(part, worker, (ascending[cuts[number] : cuts[number + 1]] - bounds[number],))
+        PartitionQuery(part, worker, (ascending[cuts[number] : cuts[number + 1]] - bounds[number], *claims[number]))
         for number, (part, worker) in enumerate(zip(parts, workers_of(parts, tables[0].sizes), strict=True))
         if cuts[number] < cuts[number + 1]
     ]
@@ -199,9 +213,19 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     return [vstack_chunks(parts)[back] for parts in zip(*found, strict=True)]
 
 
-def rows_of_chunks(rows: np.ndarray, chunks: Sequence[Any]) -> list[Any]:
+def rows_of_chunks(rows: np.ndarray, first: int, shapes: Sequence[tuple[int, int]], chunks: Sequence[Any]) -> list[Any]:
     """Return some rows of every chunk."""
-    return [in_rows(chunk)[rows] for chunk in chunks]
+    return [promised(in_rows(chunk), first, shape)[rows] for chunk, shape in zip(chunks, shapes, strict=True)]
+
+
+def promised(data: Any, first: int, shape: tuple[int, int], told: str = "The") -> Any:
+    """Return a partition's rows; raise ValueError if they are not of the shape that its Dask collection claims."""
+    if data.shape != shape:
+        raise ValueError(
+            f"{told} partition of rows {first} to {first + shape[0] - 1} has shape {data.shape} instead of {shape}, "
+            "which its Dask collection claims."
+        )
+    return data
 
 
 def in_rows(chunk: Any) -> Any:

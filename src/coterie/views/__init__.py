@@ -7,7 +7,7 @@ cannot be clustered, and ``preparation`` chooses the ``steps`` that make distanc
 
 from coterie.views.checks import Shape, check_any_view, check_columns, check_finite, check_finite_rows, check_overlap
 from coterie.views.columns import match_columns, settled_groups
-from coterie.views.matching import in_row_order
+from coterie.views.matching import in_row_order, rows_as_in
 from coterie.views.parts import by_rows
 from coterie.views.preparation import (
     METRICS,
@@ -47,6 +47,7 @@ __all__ = [
     "match_columns",
     "match_views",
     "prepare",
+    "rows_as_in",
     "settled_groups",
     "view_rows",
     "within_float_range",

@@ -59,7 +59,8 @@ def cells_of(data: Any, views: Sequence[str] | Mapping[str, str] | None = None) 
         return _modalities_of(data, views)
     if not is_anndata(data):
         raise TypeError(f"coterie.tl takes an AnnData or MuData object. Got a {type(data).__name__} instead.")
-    entries = dict(views) if isinstance(views, Mapping) else {name: name for name in as_list(views or ["X"])}
+    chosen = ["X"] if views is None else views
+    entries = dict(chosen) if isinstance(chosen, Mapping) else {name: name for name in as_list(chosen)}
     return Cells({name: entry_of(data, entry, "The object") for name, entry in entries.items()}, data.obs_names)
 
 
@@ -69,17 +70,32 @@ def _modalities_of(data: Any, views: Sequence[str] | Mapping[str, str] | None) -
             "The modalities of this MuData share variables instead of cells (axis=1), so they are not views of the "
             "same cells. Concatenate them, or pass a MuData with axis=0."
         )
-    entries = dict(views) if isinstance(views, Mapping) else {name: "X" for name in as_list(views or list(data.mod))}
+    chosen = list(data.mod) if views is None else views
+    entries = dict(chosen) if isinstance(chosen, Mapping) else {name: "X" for name in as_list(chosen)}
     unknown = [name for name in entries if name not in data.mod]
     if unknown:
         raise ValueError(f"There is no modality {unknown[0]!r}. There are: {', '.join(data.mod)}.")
     nested = [name for name in entries if not is_anndata(data.mod[name])]
     if nested:
         raise ValueError(f"Modality {nested[0]!r} is a {type(data.mod[nested[0]]).__name__}. Pass it alone.")
+    for name in entries:
+        check_known(data.mod[name].obs_names, data.obs_names, name)
     tables = {
         name: entry_of(data.mod[name], entry, f"Modality {name!r}", f"{name}/") for name, entry in entries.items()
     }
     return Cells(tables, data.obs_names)
+
+
+def check_known(own: Any, all_cells: Any, name: str) -> None:
+    """Raise ValueError if a modality has cells that the whole object lacks: they would be left out."""
+    if own.equals(all_cells):
+        return
+    missing = ~own.isin(all_cells)  # (cells,)
+    if missing.any():
+        raise ValueError(
+            f"Modality {name!r} has {missing.sum():,} cells that the MuData does not list in its obs_names (the first "
+            f"is {own[missing.argmax()]!r}): it was changed afterwards. Call update() on the MuData."
+        )
 
 
 def as_list(views: Any) -> list[str]:

@@ -317,6 +317,30 @@ def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
     return values.reindex(ids)
 
 
+def rows_as_in(label: str, values: np.ndarray, own: np.ndarray | None, ids: np.ndarray | None) -> np.ndarray:
+    """Return per-row values of rows with the ids ``own`` in the order of ``ids``.
+
+    Ids that have none in common, or that are not known, say nothing of the order: it is that of the values.
+
+    Examples
+    --------
+    >>> rows_as_in("The labels", np.array([1, 2, 3]), np.array(["a", "b", "c"]), np.array(["c", "a", "b"])).tolist()
+    [3, 1, 2]
+    """
+    if own is None or ids is None or np.array_equal(own, ids):
+        return values
+    places = {row: place for place, row in enumerate(own.tolist())}
+    found = np.array([places.get(row, -1) for row in ids.tolist()], dtype=np.intp)  # (n,)
+    if (found < 0).all():
+        return values
+    if (found < 0).any() or len(np.unique(found)) < len(found):
+        raise ValueError(
+            f"{label} are of rows with other ids: {(found >= 0).sum()} of the {len(ids)} rows have theirs among "
+            "them, and each must have its own once. Compare the same rows."
+        )
+    return values[found]
+
+
 def check_rows(views: Views) -> None:
     """Refuse rows that lack every view, as far as that is known before they are read."""
     if any(view.positions is None for view in views):
