@@ -146,6 +146,8 @@ def test_new_rows_with_other_columns(good):
         model.predict(changed(good, view1=good["view1"][:, :3]))
     with pytest.raises(ValueError, match=r"'view2' was not in the fit.*view0, view1"):
         model.predict(changed(good, view2=good["view1"]))
+    with pytest.raises(ValueError, match=r"1 view, but the fit had 2: view0, view1\. .* name it: {'view0': X}"):
+        model.predict(good["view0"])
     with pytest.raises(ValueError, match="3 views, but the fit had 2"):
         model.predict([*good.values(), good["view0"]])
     with pytest.raises(ValueError, match="no view at all"):

@@ -1,8 +1,10 @@
 """Numbers stay numbers: float32 beside float64, graphs that hardly hang together, and checks between stages."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from odd_fits import WARNINGS
+from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import GuidedCoTraining
@@ -206,3 +208,18 @@ def test_distances_of_far_rows_stay_in_order():
     with pytest.raises(ValueError, match=r"too large to square: view 'X', row 0"):
         model.predict(X[:1] * 1e200)
     assert np.isfinite(model.transform(X[:5] * 1e6)).all()
+
+
+def test_columns_that_are_not_finite_are_named():
+    """Missing values of a wide table are to be imputed column by column, so rows alone do not help."""
+    table = pd.DataFrame(np.random.default_rng(0).random((60, 9)), columns=list("abcdefghi"))
+    table.loc[[3, 40], "b"], table.loc[7, "h"] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"view 'X', row 3 and 2 more near it, columns 'b', 'h'\. Drop or impute"):
+        GuidedCoTraining(2).fit(table)
+    model = GuidedCoTraining(2, random_state=0).fit(table.fillna(0).replace(np.inf, 0).to_numpy())
+    with pytest.raises(ValueError, match=r"view 'X', row 1, column 4\. Drop"):
+        model.predict(np.where(np.arange(18).reshape(2, 9) == 13, np.nan, 0.5))
+    links = sparse.csr_array(np.eye(60, 80))
+    links.data[5] = np.nan
+    with pytest.raises(ValueError, match=r"row 5, column 5\. Drop"):
+        GuidedCoTraining(2).fit(links)

@@ -36,7 +36,7 @@ class Drift:
     share_shift : float
         Half the sum of the shares' absolute differences: the share of rows that would have to change clusters.
     lacking, fitted_lacking : dict of float
-        Share of the rows that lack each view, in the batch and in the fit.
+        Share of the rows that lack each view, in the batch and in the fit (there, of at most 2,000 rows).
     alarms : tuple of str
         A message for each difference beyond tolerance and chance; empty if there is none.
     """

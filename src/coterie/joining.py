@@ -147,7 +147,7 @@ def prepare_views(
 
     def learn(v: int) -> Preparation:
         name, block = sample[v].name, blocks[v]
-        check_finite_rows(name, block.data, block.present, numbers, n_threads)
+        check_finite_rows(name, block.data, block.present, numbers, n_threads, sample[v].columns)
         return prepare(
             block.known(),
             scaling=wanted.scalings[v],

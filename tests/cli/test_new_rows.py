@@ -190,6 +190,21 @@ def test_drift_is_an_exit_code(folder, model):
     assert "lack view 'pixels'" in json.loads(done.stdout)["alarms"][-1]
 
 
+def test_novel_rows_within_the_tolerance_are_mentioned(folder, model):
+    """A new kind of one row in eight raises no alarm by default, but the batch is not as in the fit."""
+    _, new = model
+    seen = coterie.load("m.coterie").novelty(new)
+    usual = np.flatnonzero(seen <= 0.95)[:88]
+    rows = np.concatenate([usual, usual[:12]])
+    for name, view in new.items():
+        mixed = view[rows]
+        mixed[88:] += 5
+        np.save(f"mixed_{name}.npy", mixed)
+    done = run("drift", "m.coterie", "mixed_pixels.npy", "mixed_hog.npy", "--tolerance", "0.3")
+    assert "within the tolerance of 0.3, but more rows are novel than chance explains" in done.stdout
+    assert "as in the fit" not in done.stdout
+
+
 def test_a_refit_keeps_the_numbers(folder, model):
     run(
         "fit",

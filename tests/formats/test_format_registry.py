@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
@@ -109,3 +110,9 @@ def test_formats_stand_on_nothing_above_them():
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             above = [name for name in names if name.split(".")[0] == "coterie" and not name.startswith(allowed)]
             assert not above, f"{path.name} imports {above}"
+
+
+def test_spreadsheets_are_to_be_saved_as_text(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "w") as sheet:  # as .xlsx is, and .npz
+        sheet.writestr("xl/workbook.xml", "<workbook/>")
+    refused(tmp_path / "x.xlsx", r"unknown extension\. Save the sheet as \.csv \(UTF-8\)\. Known formats")

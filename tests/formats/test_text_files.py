@@ -1,5 +1,6 @@
 """Tables as text: what is a number, and which line is wrong."""
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -155,3 +156,27 @@ def test_headers_in_other_encodings_are_refused_with_the_one_to_write(tmp_path):
             open_table(path)
     path.write_text("größe,gewicht\n1,2\n3,4\n", encoding="utf-8-sig")
     assert open_table(path).columns == ("größe", "gewicht")
+
+
+def test_true_and_false_are_one_and_zero(tmp_path, monkeypatch):
+    """As pandas writes 0/1 columns of get_dummies."""
+    frame = pd.DataFrame({"age": [30.5, 41, 29], "red": [True, False, True], "blue": [False, True, None]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    expected = [[30.5, 1, 0], [41, 0, 1], [29, 1, float("nan")]]
+    for size in (text_files.SEGMENT_BYTES, 20):  # in one segment, and in several
+        monkeypatch.setattr(text_files, "SEGMENT_BYTES", size)
+        np.testing.assert_array_equal(open_table(tmp_path / "x.csv")[:], expected)
+    np.testing.assert_array_equal(open_table(tmp_path / "x.csv", columns="blue")[:].ravel(), [0, 1, float("nan")])
+    (tmp_path / "r.csv").write_text("a,b\nTRUE,false\nFALSE,NA\n")
+    np.testing.assert_array_equal(open_table(tmp_path / "r.csv")[:], [[1, 0], [0, float("nan")]])
+
+
+def test_true_among_other_values_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,True\n2,maybe\n")
+    refused(tmp_path / "x.csv", "column 'b' holds 'True' in line 2, which is not a number")
+    (tmp_path / "x.csv").write_text("a,b\nTrue,1\nFalse,six\n")
+    refused(tmp_path / "x.csv", "column 'b' holds 'six' in line 3, which is not a number")
+    (tmp_path / "x.csv").write_text("False,True\nTrue,False\n")
+    refused(tmp_path / "x.csv", "the first line \\(False, True\\) may be names or values. Say which: --header")
+    assert open_table(tmp_path / "x.csv", header=False)[:].tolist() == [[0, 1], [1, 0]]
+    assert open_table(tmp_path / "x.csv", header=True)[:].tolist() == [[1, 0]]

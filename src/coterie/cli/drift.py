@@ -18,7 +18,12 @@ LOOK_AT_IT = 3  # the exit code
 
 Tolerance = Annotated[
     float,
-    typer.Option("--tolerance", help="How far shares may differ, besides what chance explains.", min=0.0, max=1.0),
+    typer.Option(
+        "--tolerance",
+        help="How far shares may differ (that of novel rows by half of it), besides what chance explains.",
+        min=0.0,
+        max=1.0,
+    ),
 ]
 
 
@@ -59,12 +64,12 @@ def drift(
         measured = measure_drift(estimator, opened.tables, tolerance=tolerance)
     found: dict[str, Any] = {"command": "drift", "model": str(model), "views": opened.facts(), **asdict(measured)}
     found["drifted"] = bool(measured.alarms)
-    voice.result(found, lambda console: show(console, found))
+    voice.result(found, lambda console: show(console, found, tolerance))
     if measured.alarms:
         raise typer.Exit(LOOK_AT_IT)
 
 
-def show(console: Console, found: dict[str, Any]) -> None:
+def show(console: Console, found: dict[str, Any], tolerance: float) -> None:
     """Print how a batch differs from the fit."""
     console.print(
         f"[bold]{numbered(found['n_rows'], 'row')}[/bold]: {found['novel']:.1%} novel (5.0% expected), "
@@ -76,4 +81,16 @@ def show(console: Console, found: dict[str, Any]) -> None:
     for alarm in found["alarms"]:
         console.print(f"[bold]look at it:[/bold] {cell(alarm)}", soft_wrap=True)
     if not found["alarms"]:
-        console.print("as in the fit")
+        console.print(verdict(found["novel"], found["n_rows"], tolerance), soft_wrap=True)
+
+
+def verdict(novel: float, n_rows: int, tolerance: float) -> str:
+    """Return what to think of a batch without alarms, which may hold more novel rows than chance explains."""
+    from coterie.drift import NOVEL, chance
+
+    if novel <= 1 - NOVEL + chance(1 - NOVEL, n_rows):
+        return "as in the fit"
+    return (
+        f"within the tolerance of {tolerance:g}, but more rows are novel than chance explains: they may be of a new "
+        f"kind. Look at those with a novelty above {NOVEL} (coterie predict --novelty), or lower --tolerance."
+    )

@@ -85,6 +85,7 @@ FAMILIES = (
     Family("svmlight_files", (".svm.gz", ".svmlight.gz", ".libsvm.gz"), frozenset({".gz"}), "table"),
 )
 
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")  # zipped, as .npz is
 FIRST_BYTES = {
     b"\x93NUMPY": ".npy",
     b"PK\x03\x04": ".npz",
@@ -180,6 +181,8 @@ def family_of(path: Path) -> Family:
     if found is None:
         looks = looks_like(path)
         hint = f" It looks like {looks}: rename it." if looks not in (None, "text") else ""
+        if suffix in SPREADSHEETS:
+            hint = " Save the sheet as .csv (UTF-8)."
         raise FormatError(
             f"{path} has an unknown extension.{hint} Known formats: {known_suffixes()}; text also with .gz."
         )

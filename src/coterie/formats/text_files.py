@@ -1,8 +1,9 @@
 """Tables as text: ``.csv``, ``.tsv`` and ``.txt``, plain or gzipped.
 
-Numbers are float64, and an empty field or NA is NaN. Columns are separated by commas (``.csv``) or tabs (``.tsv``); by
-semicolons or tabs if the first line of a ``.csv`` has no comma; and in a ``.txt`` by the first of tab, comma, semicolon
-and space that is in its first line. A line break ends a row, even between quotes, and empty lines are skipped.
+Numbers are float64, True and False are 1 and 0, and an empty field or NA is NaN. Columns are separated by commas
+(``.csv``) or tabs (``.tsv``); by semicolons or tabs if the first line of a ``.csv`` has no comma; and in a ``.txt`` by
+the first of tab, comma, semicolon and space that is in its first line. A line break ends a row, even between quotes,
+and empty lines are skipped.
 
 The first line holds names if none of its fields is a number, or if it has text over a number, or text beside numbers
 that count up by one, or if it is 0, 1, 2, 3, ..., as pandas names columns. An empty first name, which pandas writes
@@ -40,6 +41,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
 FEWEST_NAMES = 4  # from this number on, numbers that count up are taken for names without a warning
 GROUPED_DIGITS = re.compile(r"[+-]?\d[\d.,'_\s]*")  # as spreadsheets write numbers in many countries
+TRUTH = {"true": 1.0, "false": 0.0}  # in lower case; pandas writes True, R TRUE and databases true
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
 
 
@@ -59,6 +61,20 @@ class TextFile:
         """Return the text of a segment."""
         text = self.content().read(int(self.offsets[segment]), int(self.offsets[segment + 1]))
         return b"\n".join(b" ".join(line.split()) for line in text.splitlines()) if self.delimiter == " " else text
+
+    def numbers(self, segment: int, names: list[str]) -> Any:
+        """Return some columns of a segment as an Arrow table of numbers; True is 1 and False 0."""
+        try:
+            return self.parse(segment, names, "double")
+        except FormatError:
+            text = self.parse(segment, names, "string")
+            truths = {name: truth_values(text.column(name).to_numpy()) for name in names}
+            others = [name for name in names if truths[name] is None]
+            if len(others) == len(names):
+                raise
+        arrow = package("pyarrow", "Reading csv")
+        numbers = self.parse(segment, others, "double") if others else {}
+        return arrow.table({name: numbers[name] if name in others else truths[name] for name in names})
 
     def parse(self, segment: int, names: list[str], kind: str) -> Any:
         """Return some columns of a segment as an Arrow table of one type."""
@@ -87,7 +103,7 @@ class TextFile:
 
 def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.ndarray]:
     """Yield the rows of a segment as one array."""
-    table = file.parse(segment, names, "double")
+    table = file.numbers(segment, names)
     expected = int(file.starts[segment + 1] - file.starts[segment])
     if table.num_rows != expected:
         raise FormatError(
@@ -95,6 +111,22 @@ def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.nd
             "replace them, or convert the file to parquet."
         )
     yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
+
+
+def truth_values(column: np.ndarray) -> np.ndarray | None:
+    """Return a column of True and False as 1 and 0, or None if it holds anything else.
+
+    Examples
+    --------
+    >>> truth_values(np.array(["True", "", "False"], object))
+    array([ 1., nan,  0.])
+    """
+    spelt = {field: field.strip() for field in set(column)}
+    if not any(map(is_truth, spelt.values())):
+        return None
+    if not all(is_truth(field) or field in MISSING for field in spelt.values()):
+        return None
+    return np.array([TRUTH.get(spelt[field].lower(), np.nan) for field in column])  # (b,)
 
 
 def first_wrong_field(text: bytes, file: TextFile, names: list[str], line: int) -> str | None:
@@ -142,6 +174,11 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
+def is_truth(field: str) -> bool:
+    """Whether a field is True or False."""
+    return field.strip().lower() in TRUTH
+
+
 def is_number(field: str) -> bool:
     """Whether a field is a number."""
     try:
@@ -162,6 +199,12 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
     numbers = [field.strip() for field in fields if is_number(field)]
     text = [field for field in fields if not is_number(field) and field.strip() not in MISSING]
     if not numbers:
+        pairs = [(field, below) for field, below in zip(fields, second, strict=False) if field in text]
+        if pairs and all(is_truth(field) and is_truth(below) for field, below in pairs):
+            raise FormatError(
+                f"{where}: the first line ({', '.join(fields[:3])}) may be names or values. "
+                "Say which: --header or --no-header (header=True or False)."
+            )
         return True
     counts = all(number.isdecimal() for number in numbers) and (np.diff([int(number) for number in numbers]) == 1).all()
     from_zero = counts and numbers[0] == "0"

@@ -406,12 +406,13 @@ class GraphMap:
         present = None if view.present is None else view.present[some]  # (b,)
         if present is not None and not present.any():
             return absent_rows(len(present), self.landmarks[v])
+        raw = view.data[some]  # (b, d), as the user stored them
         if self.preparations[v].hides_infinity:
-            check_finite_rows(self.names[v], view.data[some], present, first_row)
+            check_finite_rows(self.names[v], raw, present, first_row)
         with watch("preparation"), np.errstate(all="ignore"):  # the norms show values that are not finite
-            rows = blank(beside(self.preparations[v](view.data[some]), self.landmarks[0].rows), present)  # (b, d)
+            rows = blank(beside(self.preparations[v](raw), self.landmarks[0].rows), present)  # (b, d)
             norms = squared_norms(rows)  # (b,)
-        check_finite(self.names[v], norms, present, first_row)
+        check_finite(self.names[v], norms, present, first_row, raw)
         if self.preparations[v].needs_direction:
             present = (norms > 0) & (True if present is None else present)
         if present is not None:

@@ -180,7 +180,7 @@ def stored_table(view: View) -> Table:
 def read_finite(view: View) -> ViewBlock:
     """Return all rows of a view as stored; refuse values that are not finite."""
     block = view.read(slice(None))
-    check_finite_rows(view.name, block.data, block.present, 0)
+    check_finite_rows(view.name, block.data, block.present, 0, columns=view.columns)
     return block
 
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from coterie.arrays import array_namespace, to_host
 from coterie.kernels import kernels_of
+from coterie.views.columns import in_short
 from coterie.views.matching import in_python
 from coterie.views.parts import by_rows
 from coterie.views.steps import Table
@@ -114,18 +115,32 @@ def and_more(count: int) -> str:
     return f" and {count} more near it" if count else ""
 
 
-def check_finite_rows(name: str, data: Table, present: Any, rows: int | np.ndarray, n_threads: int = 1) -> None:
-    """Raise an error that names the view and the rows if any value is not a finite number."""
+def check_finite_rows(
+    name: str,
+    data: Table,
+    present: Any,
+    rows: int | np.ndarray,
+    n_threads: int = 1,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Raise an error that names the view, the rows and the columns if any value is not a finite number."""
     with np.errstate(all="ignore"):
         sums = by_rows(kernels_of(data).row_sums, data, n_threads)  # (b,): finite only if every value is
-    check_finite(name, sums, present, rows)
+    check_finite(name, sums, present, rows, data, columns)
 
 
-def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -> None:
-    """Raise an error that names the view and the rows if any of ``values``, one for each row, is not finite.
+def check_finite(
+    name: str,
+    values: Any,
+    present: Any,
+    rows: int | np.ndarray,
+    data: Table,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Raise an error that names view, rows and columns if any of ``values``, one for each row, is not finite.
 
     ``rows`` are the rows' numbers, or the number of the first row; ``present`` is the mask of rows that have the view,
-    None if all have it.
+    None if all have it; ``data`` are the rows themselves, and ``columns`` the names of their columns, if they have any.
     """
     with np.errstate(all="ignore"):
         if present is None and np.isfinite(float(values.sum())):  # so all are, as they nearly always are
@@ -138,6 +153,20 @@ def check_finite(name: str, values: Any, present: Any, rows: int | np.ndarray) -
         numbers = rows + where if np.ndim(rows) == 0 else np.asarray(rows)[where]
         raise ValueError(
             f"Input contains NaN, infinity or values too large to square: view {name!r}, row {numbers[0]}"
-            f"{and_more(len(numbers) - 1)}. "
+            f"{and_more(len(numbers) - 1)}{columns_in_words(data, where, columns)}. "
             "Drop or impute such values; a row that lacks the whole view is NaN in all its columns."
         )
+
+
+def columns_in_words(data: Table, rows: np.ndarray, columns: Sequence[str] | None) -> str:
+    """Return the columns in which some rows hold NaN or infinity, for an error; empty if all values are finite."""
+    wrong = np.zeros(data.shape[1], bool)  # (d,)
+    for start in range(0, len(rows), 1024):
+        values = data[rows[start : start + 1024]]  # (b, d)
+        if sparse.issparse(values):
+            stored = values.tocoo()
+            wrong[stored.col[~np.isfinite(stored.data)]] = True
+        else:
+            wrong |= ~np.isfinite(to_host(values)).all(axis=0)
+    found: list[Any] = [c if columns is None else columns[c] for c in np.flatnonzero(wrong).tolist()]
+    return f", column{'s' * (len(found) > 1)} {in_short(found)}" if found else ""

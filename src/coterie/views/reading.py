@@ -158,7 +158,10 @@ def match_views(
     if given is None:
         found = as_views(X, groups, id_column=id_column, new=True)
         if len(found) != len(names):
-            raise ValueError(f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}.")
+            raise ValueError(
+                f"X has {len(found)} view, but the fit had {len(names)}: {', '.join(names)}. If it is one of them, and "
+                f"the rows lack the others, name it: {{{names[0]!r}: X}}."
+            )
         renamed = tuple(replace(view, name=name) for name, view in zip(names, found, strict=True))
         return Views(renamed, found.ids)
     if not given:
@@ -184,8 +187,8 @@ def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
         unknown = [str(name) for name in X if str(name) not in names]
         if unknown:
             raise ValueError(
-                f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. "
-                "Pass the same names, or fit again."
+                f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. Pass a dict with these names "
+                "(views that the rows lack may be left out), or fit again."
             )
         known = {str(name): table for name, table in X.items() if table is not None}
         return {name: known[name] for name in names if name in known}  # the order of views decides that of rows
