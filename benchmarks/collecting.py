@@ -14,6 +14,7 @@ from benchmarks.choosing import choosing_table
 from benchmarks.cluster_table import cluster_table
 from benchmarks.core_tables import kmeans_table, threads_table
 from benchmarks.gpu_table import card_table, gpu_table
+from benchmarks.mixed_table import mixed_table
 from benchmarks.out_of_core_table import out_of_core_table
 from benchmarks.records import read_lines, read_records
 from benchmarks.replication_table import touching_table, without_table
@@ -37,6 +38,7 @@ FROM_LINES: tuple[tuple[str, str, Callable[[Any], Table | str]], ...] = (
     ("few_landmarks", "rounds_and_bases", few_landmarks_table),
     ("landmark_means", "landmark_means", means_table),
     ("many_clusters", "many_clusters", many_clusters_table),
+    ("mixed_tables", "mixed_tables", mixed_table),
     ("shapes", "shapes", shapes_sentence),
     ("checks", "checks", checks_table),
     ("report", "report", opened_table),

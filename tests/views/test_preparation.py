@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
+from sklearn.datasets import make_blobs
 
+from coterie import GuidedCoTraining
+from coterie.metrics import ari
 from coterie.views import prepare
 
 
@@ -148,3 +152,45 @@ def test_values_that_cannot_be_scaled_are_named(rng, scaling, unit):
         prepared = prepare(X, scaling=scaling, name="tiny")(X)
     assert np.isfinite(prepared).all()
     assert not prepared[:, 1].any()
+
+
+# -- columns of two values -----------------------------------------------------------------------------------------
+
+
+def gaps_and_widths(X):
+    """Return the prepared columns' distances between their ends, and their standard deviations."""
+    prepared = prepare(X, dtype="float64", metric="euclidean")(X)
+    return np.ptp(prepared, axis=0), prepared.std(axis=0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, torch.as_tensor])
+@pytest.mark.parametrize("units", [1.0, [1, 1e3, 1e-2, 1, 1]])
+def test_two_values_are_at_most_a_standard_deviation_of_the_others_apart(rng, kind, units):
+    answers = 5 * (rng.random((400, 2)) < [0.5, 0.9])
+    X = np.column_stack([rng.standard_normal((400, 3)), answers]) * units
+    gaps, widths = gaps_and_widths(X)
+    np.testing.assert_allclose(gaps[3:], np.median(widths[:3]))
+    same = prepare(kind(X), dtype="float64")(kind(X))
+    np.testing.assert_allclose(np.asarray(same), prepare(X, dtype="float64")(X), atol=1e-12)
+
+
+def test_other_columns_keep_their_gaps(rng):
+    """A column that already is close, a value of a few rows, three values, and a table in which all have two."""
+    noise = rng.standard_normal((400, 3))
+    rare, three = np.zeros(400), rng.integers(3, size=400)
+    rare[:3] = 5
+    for beside in (0.3 * (rng.random(400) < 0.5), rare, three):
+        X = np.column_stack([noise, beside])
+        gaps, widths = gaps_and_widths(X)
+        np.testing.assert_allclose(gaps / widths[0], np.ptp(X, axis=0) / X.std(axis=0)[0])
+    answers = (rng.random((400, 4)) < 0.3) * [1.0, 2.0, 3.0, 4.0]
+    gaps, _ = gaps_and_widths(answers)
+    np.testing.assert_allclose(gaps / gaps[0], [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_answer_does_not_take_the_place_of_the_clusters(seed):
+    rng = np.random.default_rng(seed)
+    numbers, kinds = make_blobs(900, n_features=6, centers=5, center_box=(-4, 4), random_state=seed)
+    table = np.column_stack([numbers, rng.random(900) < 0.5, np.eye(4)[rng.integers(4, size=900)]])
+    assert ari(kinds, GuidedCoTraining(5, random_state=0).fit(table).labels_) > 0.9

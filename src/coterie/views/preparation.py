@@ -30,6 +30,7 @@ from coterie.views.statistics import (
     column_moments,
     column_tails,
     rounding_of,
+    two_valued,
 )
 from coterie.views.steps import (
     Clip,
@@ -66,6 +67,7 @@ WHOLE_SHARE = 0.99  # share of whole numbers from which rows are scaled to a com
 HEAVY_TAILS = 10.0  # median kurtosis from which columns are clipped,
 CLIP = 3.0  # at this many robust standard deviations
 ALIKE, UNLIKE = 0.75, 1.25  # log10 of the ratio of columns' scales: below, they share a unit; above, each has its own
+LARGEST_GAP = 1.0  # between the values of a two-valued column, in standard deviations of the other columns
 LINKED = 2.0  # a graph: linked rows are linked back, or share neighbours, this much more often than by chance
 
 # Values whose relative difference is smaller are one value with different rounding errors.
@@ -302,6 +304,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
     powers = unit_powers(column_scale(moments, len(values)), varies)  # (d,)
+    powers = closed_gaps(powers, moments, two_valued(values, moments, n_threads))
     powers /= power_of_two((powers * moments.std).max())  # what follows is computed in float32
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
@@ -394,6 +397,21 @@ def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
     low, high = np.log10(np.quantile(scale[varies], [0.05, 0.95]))
     exponent = np.clip((high - low - ALIKE) / (UNLIKE - ALIKE), 0, 1)
     return np.where(varies, scale**-exponent, 0.0)  # (d,)
+
+
+def closed_gaps(powers: np.ndarray, moments: ColumnMoments, two: np.ndarray) -> np.ndarray:
+    """Return the factors of columns, smaller for ``two``-valued ones among others.
+
+    No row lies between yes and no, so a row's nearest neighbours would all be on its side of every such column, and the
+    graph would fall apart there, whether or not the column has to do with the clusters. Brought closer than neighbours
+    are in the other columns, both sides are joined.
+    """
+    others = moments.varies() & ~two
+    if not (two.any() and others.any()):
+        return powers
+    gaps = np.where(two, moments.high / 2 - moments.low / 2, 1.0) * 2  # (d,)
+    most = LARGEST_GAP * np.median((powers * moments.std)[others])
+    return np.where(two, np.minimum(powers, most / gaps), powers)
 
 
 # -- what a view holds ------------------------------------------------------------------------------------------------

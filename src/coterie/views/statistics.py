@@ -18,6 +18,8 @@ WHOLE_ROUNDING = 1e-15  # whole numbers are exact; sums of them are float64
 
 # Columns whose largest value is above this, or below its inverse, are rescaled before they are squared.
 SQUARED_SAFELY = 1e100
+COMMON = 0.01  # share of the rows from which on a column's value is more than an odd one
+FIRST_ROWS = 64  # in which nearly all columns of more than two values show a third one
 LEAST_RANGE = 1e-305  # of a column that can be scaled: the inverse of less is infinite, or nearly so
 
 
@@ -102,6 +104,25 @@ def column_tails(data: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -
     gaps = convert((data - like(moments.mean, data)) * like(scale, data), "float32")  # (n, d)
     squares = gaps * gaps
     return to_host(stack([xp.mean(part, axis=0) for part in (squares * gaps, squares * squares)]))[:, varies]
+
+
+def two_valued(data: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -> np.ndarray:
+    """Return which columns have two values, each of them in at least COMMON of the rows."""
+    found = moments.low < moments.high  # (d,)
+    for rows, least in ((data[:FIRST_ROWS], 0.0), (data, COMMON)):
+        some = np.flatnonzero(found)
+        if not len(some):
+            break
+        low, high = by_columns(count_ends, rows[:, some], n_threads, moments.low[some], moments.high[some])  # (s,) each
+        found[some] = (low + high == len(rows)) & (np.minimum(low, high) >= least * len(rows))
+    return found  # (d,)
+
+
+def count_ends(data: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return how many rows of every column have its lowest value, and how many its highest (2 x d)."""
+    xp = array_namespace(data)
+    values = convert(data, "float64")
+    return to_host(stack([xp.sum(values == like(end, values), axis=0) for end in (low, high)]))
 
 
 def rounding_of(data: Table) -> float:
