@@ -194,7 +194,7 @@ def test_rows_that_are_nan_throughout_lack_the_view(folder, arrays):
         assert (labels_of("again.csv") == model.labels_).all()
     hog[3, 2] = np.nan
     np.save("hole.npy", hog)
-    assert "view 'hole', row 3. " in refused("fit", "pixels.npy", "hole.npy", "-k", K, *QUICK)
+    assert "view 'hole', row 3, column 2. " in refused("fit", "pixels.npy", "hole.npy", "-k", K, *QUICK)
 
 
 def half(frame):
@@ -243,8 +243,8 @@ def test_convert(folder, arrays, data):
 
 def test_compare(folder, arrays, data):
     found = run_json("compare", "digits.npz", "-k", K, "--target", "digits.npz::y", "--labels", "all.parquet")
-    names = ["Coterie", "Guided co-training", "k-means, raw", "k-means, scaled", "ConcatLSC", "MVSC-B"]
-    names += ["LSC, pixels alone", "LSC, hog alone"]
+    names = ["Coterie", "Guided co-training", "k-means, raw", "k-means, scaled", "k-means, standardised"]
+    names += ["ConcatLSC", "MVSC-B", "LSC, pixels alone", "LSC, hog alone"]
     frame = pd.read_parquet("all.parquet")
     assert list(found["methods"]) == names == list(frame)[1:]
     views = {"pixels": arrays["pixels"], "hog": arrays["hog"]}

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 MEASURES = ("ACC", "NMI", "ARI")
 SORTS = ("seconds", *MEASURES, "agreement")
 # The registry's names of k-means by scaling -> the names shown here.
-NAMES = {"k-means, none": "k-means, raw", "k-means, block": "k-means, scaled"}
+NAMES = {
+    "k-means, none": "k-means, raw",
+    "k-means, block": "k-means, scaled",
+    "k-means, standard": "k-means, standardised",
+}
 ALL = "all"
-MOST_COLUMNS = 8  # more methods than this get one column of mean agreement instead of one per pair
+MOST_COLUMNS = 9  # more methods than this get one column of mean agreement instead of one per pair
 
 OnlyMethod = Annotated[
     list[str] | None,
@@ -90,11 +94,11 @@ def compare(
 ) -> None:
     """Run other methods on your files beside Coterie, and show how far they agree.
 
-    The methods are Coterie with its defaults and as published, k-means on all views side by side (raw, and scaled),
-    LSC on them and on each view, and MVSC-B; `--method` takes any other of `coterie.peers` too, on all views or, if it
-    takes one table, on a view ("KASP, pixels alone"). All tables are read into memory first, and each method runs in
-    a process of its own, which `--limit` ends. Agreement is the adjusted Rand index: 1 is the same clusters, 0 is
-    chance.
+    The methods are Coterie with its defaults and as published, k-means on all views side by side (raw, views scaled,
+    and columns standardised), LSC on them and on each view, and MVSC-B; `--method` takes any other of `coterie.peers`
+    too, on all views or, if it takes one table, on a view ("KASP, pixels alone"). All tables are read into memory
+    first, and each method runs in a process of its own, which `--limit` ends. Agreement is the adjusted Rand index: 1
+    is the same clusters, 0 is chance.
 
     Examples:
 

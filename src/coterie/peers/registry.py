@@ -67,7 +67,7 @@ METHODS = {
         Method("k-means, none", "ConcatKMeans", {"scaling": "none"}),
         Method("k-means, block", "ConcatKMeans", {"scaling": "block"}),
         Method("k-means, half", "ConcatKMeans", {"scaling": "half"}, by_default=False),
-        Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}, by_default=False),
+        Method("k-means, standard", "ConcatKMeans", {"scaling": "standard"}),
         Method("k-means, auto", "ConcatKMeans", {"scaling": "auto"}, by_default=False),
         CONCAT_LSC,
         MVSCB,
