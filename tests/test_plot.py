@@ -73,6 +73,9 @@ def test_maps(model, data):
         plot.embedding(model)
     with pytest.raises(ValueError, match="'color' parameter of embedding must be one of"):
         plot.embedding(model, data.views, color="size")
+    for lists in ([[1, 2]] * len(data.target), [[1]] * (len(data.target) - 1) + [[1, 2]]):
+        with pytest.raises(ValueError, match=r"'color' parameter must have one number or name per row .*\[1.*in row 0"):
+            plot.embedding(model, data.views, color=lists)
 
 
 def test_heat_maps(model, data):

@@ -356,6 +356,14 @@ def test_a_list_of_no_views_does_not_mean_all(cells, modalities):
             cluster(held, K, views=[])
 
 
+def test_a_view_that_is_listed_twice_is_refused(cells, modalities):
+    for held, name in ((cells, "X"), (modalities, "prot")):
+        with pytest.raises(ValueError, match=f"The list of views has '{name}' twice"):
+            cluster(held, K, views=[name, name])
+        with pytest.raises(ValueError, match=f"The list of views has '{name}' twice"):
+            small_fit(held, views=[name, name])
+
+
 def test_cells_that_were_renamed_in_a_modality_are_not_left_out(modalities):
     modalities.mod["prot"].obs_names = "new_" + modalities.mod["prot"].obs_names
     with pytest.raises(ValueError, match=r"'prot' has 140 cells that the MuData does not list .*'new_cell209'.*update"):

@@ -1,5 +1,6 @@
 """Waiting for a cluster: whatever became of its workers, a fit ends, with an error that names what it waited for."""
 
+import threading
 import time
 
 import pytest
@@ -48,6 +49,30 @@ def test_a_cluster_without_workers_is_not_waited_for(cluster, rng):
         GuidedCoTraining(2, n_landmarks=20).fit(X)
     with pytest.raises(TimeoutError, match="none of its 0 workers"):
         computed_collection(X)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cluster_that_is_closed_is_not_waited_for(cluster, whole):
+    client = cluster(1)
+    future = client.submit(time.sleep, 3, key="coterie-guide-1")
+    closing = threading.Timer(0.3, (client.cluster if whole else client).close)
+    closing.start()
+    try:
+        with pytest.raises(ConnectionError, match=r"Waited for 1 of 'coterie-guide' .* cancelled: .*Start a cluster"):
+            wait_for(client, [future])
+    finally:
+        closing.join()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_task_that_failed_ends_the_wait_for_the_others(cluster):
+    client = cluster(2)
+    futures = [client.submit(time.sleep, 8), client.submit(divmod, 1, 0)]
+    begin = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        gathered(client, futures)
+    assert time.monotonic() - begin < 5
+    client.cancel(futures)
 
 
 @pytest.mark.usefixtures("impatient")

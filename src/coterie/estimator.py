@@ -27,6 +27,7 @@ from coterie.placement import BlockPlan, as_given, explain_memory, place_views, 
 from coterie.progress import Progress
 from coterie.settings import check_parameters, check_weights, settle
 from coterie.threads import count_threads, one_thread_per_block
+from coterie.validation import refuse
 from coterie.views import Views, as_views, in_row_order, settled_groups
 from coterie.views.columns import names_of
 from coterie.views.frames import for_sklearn
@@ -334,6 +335,9 @@ class GuidedCoTraining(NewRowsMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         weights = in_row_order("sample_weight", sample_weight, views.ids)
         repeats = check_weights(owner, weights, views.n_rows)
         if repeats is not None:
+            if views.on_dask:
+                allowed = "None with Dask collections, whose rows cannot be repeated one by one: repeat them in X"
+                refuse(f"{owner}.fit", "sample_weight", allowed, sample_weight)
             views = views.pick(np.repeat(np.arange(views.n_rows), repeats))
         settings = settle(owner, parameters, views)
         look_ahead(views, settings, parameters, progress)

@@ -1,4 +1,7 @@
-"""Writing files, each of which appears complete under its name or not at all; and locks between processes."""
+"""Writing files, each of which appears complete under its name or not at all; and locks between processes.
+
+What is temporary is removed when a signal ends the process, too.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,23 @@ import errno
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, BinaryIO
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
+
+# Signals by which a user, a scheduler or a closed terminal ends a process. Ctrl-C raises an exception, which suffices.
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+_temporary: set[tuple[int, str]] = set()  # with the process that made them: a forked process must not remove them
 
 LOCKS = fcntl is not None  # whether files can be locked here
 
@@ -28,7 +39,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name once all of it is on the disk.
 
     The unfinished file lies beside the target until then. Any exception, Ctrl-C too, removes it and leaves what was
-    there before. A process that is killed can remove nothing: the next one that writes the same target does. Missing
+    there before, and so does SIGTERM. After SIGKILL, the next process that writes the same target removes it. Missing
     folders are created, and links are followed.
 
     Parameters
@@ -73,7 +84,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         unfinished = file.name
         with suppress(OSError):  # there is no target yet, or the file system has no modes
             shutil.copymode(target, unfinished)  # a private file stays private, also while it is written
-        with file:
+        with file, removed_when_ended(unfinished):
             try:
                 yield file
                 file.flush()
@@ -88,6 +99,48 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if unfinished is not None and (error.errno is None or error.filename not in (None, unfinished)):
             raise  # the error is about another file, which was read meanwhile
         raise OSError(error.errno, f"Could not write the file: {error.strerror}", os.fspath(path)) from error
+
+
+@contextmanager
+def removed_when_ended(path: str) -> Iterator[None]:
+    """Remove a temporary file or folder if a signal ends the process meanwhile.
+
+    Only signals with the default action get a handler. A handler of the caller stays: it can end what runs by an
+    exception only, which removes what is temporary as well. Only the main thread can set handlers, so another one sets
+    none.
+    """
+    entry = (os.getpid(), os.path.abspath(path))
+    is_main = threading.current_thread() is threading.main_thread()
+    taken = [number for number in ENDING if is_main and signal.getsignal(number) is signal.SIG_DFL]
+    _temporary.add(entry)
+    try:
+        for number in taken:
+            signal.signal(number, remove_and_end)
+        yield
+    finally:
+        _temporary.discard(entry)
+        for number in taken:
+            if signal.getsignal(number) is remove_and_end:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def remove_and_end(number: int, frame: FrameType | None) -> None:
+    """Remove what is temporary and of this process, and let the signal take its default action."""
+    for owner, path in list(_temporary):
+        if owner == os.getpid():
+            remove_temporary(path)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def remove_temporary(path: str, attempts: int = 20) -> None:
+    """Remove a file, or a folder to which other threads may be writing: they can write nothing once it is gone."""
+    with suppress(OSError):
+        os.unlink(path)
+    for _ in range(attempts):
+        shutil.rmtree(path, ignore_errors=True)
+        if not os.path.exists(path):
+            return
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -129,7 +129,7 @@ def join(
         if views.device is not None:
             graph_map = graph_map.on(views.device)
         scale = learn_novelty(graph_map, sample.views, landmarks.own, settings.n_threads)
-        rows = join_rows(views, graph_map, scale, settings, placement, progress)
+        rows = join_rows(views, sample, graph_map, scale, settings, placement, progress)
         known = rows.collect(lambda block: block.familiarity)  # (n,)
         joined = graph_map.connect_landmarks(settings.n_threads)
         return Graphs(rows, joined, graph_map, landmarks.numbers, sample.shared, scale, known)
@@ -252,6 +252,7 @@ def find_bandwidth(wanted: Any, preparation: Preparation, read: Callable[[], Any
 
 def join_rows(
     views: Views,
+    sample: PreparedSample,
     graph_map: GraphMap,
     scale: NoveltyScale | None,
     settings: Settings,
@@ -262,7 +263,7 @@ def join_rows(
     watch = Stopwatch()
     n_components = settings.rounds.n_components or settings.most_clusters
     kept_bytes = graph_map.row_bytes + graph_map.dtype.itemsize * n_components
-    raw = placement.raw_rows(views, settings.plan, kept_bytes)
+    raw = placement.raw_rows(views, settings.plan, kept_bytes, (sample.numbers, sample.views))
     joined = build_graphs(raw, graph_map, partial(familiarity_of, graph_map=graph_map, scale=scale), watch)
     progress.add("graphs", watch, settings.n_threads)
     return joined

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from coterie.rows.dask import DaskRows
 from coterie.rows.devices import check_device, free_gpu_memory, in_kind_of
 from coterie.rows.disk import DiskRows
 from coterie.rows.memory import MemoryRows
-from coterie.rows.partitions import DaskTable, in_rows, partitions, promised
+from coterie.rows.partitions import DaskTable, Witnesses, in_rows, partitions, promised, witnesses_of
 from coterie.rows.spilling import spill_folder
 from coterie.rows.tasks import Part
 from coterie.rows.torch import TorchRows
@@ -34,6 +34,9 @@ STREAMED_BYTES = 2**29  # of raw rows per block, where they are copied from host
 RESERVED_BYTES = 10**9
 BLOCK_BYTES = 2**26  # of raw rows, where memory is limited
 ROW_BYTES = 28  # of a row, besides its neighbours and its embedding: label, confidence, distances
+
+# Numbers of rows, ascending, and their views in memory.
+Sample: TypeAlias = tuple[np.ndarray, Views]
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,13 @@ class Placement:
     memory_limit: int | None = None  # bytes
     folder: WorkFolder | None = None  # of a job that can be resumed
 
-    def raw_rows(self, views: Views, plan: BlockPlan, kept_bytes: int) -> Rows:
-        """Return the views' raw rows in blocks, given how many bytes of each row the fit will keep."""
+    def raw_rows(self, views: Views, plan: BlockPlan, kept_bytes: int, sample: Sample | None = None) -> Rows:
+        """Return the views' raw rows in blocks, given how many bytes of each row the fit will keep.
+
+        Rows of ``sample``, read before, must still have the same values.
+        """
         if self.memory_limit is None and self.folder is None:
-            return raw_rows(views, plan)
+            return raw_rows(views, plan, sample)
         size = plan.block_size or limited_block_size(views)
         folder = self.folder
         if folder is None:
@@ -106,11 +112,11 @@ def check_placement(owner: str, views: Views, memory_limit: Any, work_dir: Any, 
     return limit
 
 
-def raw_rows(views: Views, plan: BlockPlan) -> Rows:
-    """Return the views' raw rows in blocks."""
+def raw_rows(views: Views, plan: BlockPlan, sample: Sample | None = None) -> Rows:
+    """Return the views' raw rows in blocks; those of Dask collections must be as they are in ``sample``."""
     size, n_rows = plan.block_size, views.n_rows
     if views.on_dask:
-        return partitioned_rows(views, size or block_size(n_rows))
+        return partitioned_rows(views, size or block_size(n_rows), sample)
     if views.device is not None:
         return TorchRows(row_ranges(views, size or device_block_size(views)), n_rows=n_rows)
     return MemoryRows(row_ranges(views, size or block_size(n_rows)), n_rows=n_rows, n_threads=plan.n_threads)
@@ -121,16 +127,16 @@ def row_ranges(views: Views, size: int) -> list[RowRange]:
     return [RowRange(views, start, min(start + size, views.n_rows)) for start in range(0, views.n_rows, size)]
 
 
-def partitioned_rows(views: Views, size: int) -> DaskRows:
+def partitioned_rows(views: Views, size: int, sample: Sample | None = None) -> DaskRows:
     """Return the rows of Dask collections, in blocks of the given size within every partition."""
     tables = [view.data for view in views if isinstance(view.data, DaskTable)]
     sizes = tables[0].sizes  # (P,)
     own = [PartitionView(view.name, view.may_lack, isinstance(view.data, DaskTable), view.n_columns) for view in views]
     firsts = np.cumsum([0, *sizes])
+    known = witnesses_of(sizes, sample[0], [view.data for view in sample[1]]) if sample else [None] * len(sizes)
+    bounds = [(int(first), int(n_rows)) for first, n_rows in zip(firsts, sizes, strict=False)]
     parts = [
-        Part(
-            part.inputs, OpenPartition(part.open, own, int(firsts[number]), int(sizes[number]), size, tables[0].device)
-        )
+        Part(part.inputs, OpenPartition(part.open, own, *bounds[number], size, tables[0].device, known[number]))
         for number, part in enumerate(partitions(tables))
         if sizes[number]
     ]
@@ -157,17 +163,20 @@ class OpenPartition:
     n_rows: int
     size: int  # of blocks
     device: Any
+    known: Witnesses | None = None
 
     def __call__(self, *inputs: Any) -> list[RowRange]:
         """Return the ranges."""
         chunks = iter(self.read(*inputs))
-        views = Views(tuple(self._view(view, chunks) for view in self.own), device=self.device)
+        views = Views(tuple(self._view(v, view, chunks) for v, view in enumerate(self.own)), device=self.device)
         return [replace(rows, origin=self.first) for rows in row_ranges(views, self.size)]
 
-    def _view(self, view: PartitionView, chunks: Iterator[Any]) -> View:
+    def _view(self, v: int, view: PartitionView, chunks: Iterator[Any]) -> View:
         if not view.has_chunks:
             return View(view.name, np.zeros((0, 0)), None, np.full(self.n_rows, -1))
         data = promised(in_rows(next(chunks)), self.first, (self.n_rows, view.n_columns), f"View {view.name!r}: the")
+        if self.known is not None:
+            self.known.check(v, view.name, self.first, data)
         return View(view.name, data, may_lack=view.may_lack)
 
 

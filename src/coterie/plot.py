@@ -21,7 +21,7 @@ from coterie.report._fit import (
     describe_views,
     whole_stages,
 )
-from coterie.report._inputs import Classes, as_numbers, check_length
+from coterie.report._inputs import Classes, as_numbers, check_values
 from coterie.report._layout import flat_map
 from coterie.report._sample import Outcome, take_sample
 from coterie.report._summary import html_summary
@@ -86,7 +86,7 @@ def embedding(
         values = (
             drawn.confidence
             if isinstance(color, str)
-            else check_length("color", color, len(outcome.labels), outcome.ids)[drawn.rows]
+            else check_values("color", color, len(outcome.labels), outcome.ids)[drawn.rows]
         )
         draw_values(ax, positions, as_numbers(values), "confidence" if isinstance(color, str) else None)
     ax.set_xticks([])
@@ -229,7 +229,7 @@ def confusion(model: Any, target: Any, *, ax: Any = None) -> Any:
     """
     outcome = Outcome.of(model)
     labels = outcome.labels
-    known = Classes(check_length("target", target, len(labels), outcome.ids))
+    known = Classes(check_values("target", target, len(labels), outcome.ids))
     counts = class_counts(known, labels, int(model.n_clusters_))  # (k, classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rows = [str(cluster) for cluster in range(model.n_clusters_)]

@@ -106,14 +106,17 @@ def ask(call: Callable[..., Any], *arguments: Any) -> Any:
 
 def wait_for(client: Any, futures: Sequence[Any], *, first: bool = False) -> list[Any]:
     """Return the futures that are done, once all are, or with ``first`` as soon as one is."""
-    from distributed import wait
+    from distributed import CancelledError, wait
 
     watch, when = Watch(client), "FIRST_COMPLETED" if first else "ALL_COMPLETED"
     while True:
         try:
             return list(wait(futures, timeout=SECONDS_BETWEEN_CHECKS, return_when=when).done)
         except TimeoutError:
+            raise_first_error(futures)  # the others may need long, or workers that have died
             watch.look(futures)
+        except CancelledError as error:
+            raise cancelled(futures) from error
 
 
 def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
@@ -136,8 +139,18 @@ def gathered(client: Any, futures: Sequence[Any]) -> list[Any]:
 def raise_first_error(futures: Sequence[Any]) -> None:
     """Raise the error of the first task that failed."""
     for future in futures:
-        if future.status in ("error", "cancelled"):
+        if future.status == "cancelled":
+            raise cancelled(futures)
+        if future.status == "error":
             future.result()
+
+
+def cancelled(futures: Sequence[Any]) -> ConnectionError:
+    """Return the error for tasks that their cluster has dropped."""
+    return ConnectionError(
+        f"Waited for {named(futures)} on a Dask cluster, and they were cancelled: its scheduler has ended, or the "
+        "client was closed. Start a cluster, connect a client to it, and fit or predict again."
+    )
 
 
 def computed_collection(collection: Any) -> Any:

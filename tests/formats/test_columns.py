@@ -60,3 +60,21 @@ def test_ranges_beyond_the_columns_are_refused(tmp_path, written):
     np.save(tmp_path / "x.npy", np.eye(3))
     for path in (tmp_path / "x.csv", tmp_path / "x.npy"):
         refused(path, "has 3 columns, counted from 0, and .* is no range of them", columns=written)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_whole_numbers_that_are_rounded_are_warned_of(tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    write = {"csv": lambda frame: frame.to_csv(path, index=False), "parquet": lambda frame: frame.to_parquet(path)}
+    write["arrow"] = lambda frame: frame.to_feather(path)
+    beside = {"part": [0.5, 1.5, 2.5], "small": [1, 2, 3]}
+    for numbers in ([1, 2**53 + 1, 3], [2**62 + 1, None, -(2**53) - 1]):
+        write[suffix](pd.DataFrame({"big": pd.array(numbers, "Int64"), **beside}))
+        with pytest.warns(UserWarning, match=r"x\.\w+: column 'big' holds whole numbers above 2.*id_column") as told:
+            found = open_table(path)[:]
+        assert len({str(one.message) for one in told}) == 1
+        np.testing.assert_array_equal(found[:, 0], np.array(numbers, dtype=np.float64))
+    write[suffix](pd.DataFrame({"big": pd.array([2**60, None, -(2**53)], "Int64"), **beside, "float": 1e300}))
+    assert open_table(path)[:][0, 0] == 2**60  # float64 holds these, so nothing is said
+    write[suffix](pd.DataFrame({"big": [2**53 + 1, 1, 2], **beside}))
+    assert open_table(path, id_column="big").ids.tolist() == [2**53 + 1, 1, 2]

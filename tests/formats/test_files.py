@@ -58,6 +58,24 @@ with written_whole(sys.argv[1]) as file:
     assert path.read_text() == "short"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_a_process_leaves_nothing_half_written(tmp_path, number):
+    code = """
+import os, signal, sys
+from coterie.files import write_text, written_whole
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and this process inherits that
+with written_whole(sys.argv[1]) as file, written_whole(sys.argv[1]) as second:
+    write_text(sys.argv[1], "from before")  # whose end changes nothing for the others
+    file.write(b"half")
+    os.kill(os.getpid(), int(sys.argv[2]))
+"""
+    path = tmp_path / "out.csv"
+    done = subprocess.run([sys.executable, "-c", code, path, str(int(number))])
+    assert done.returncode == -number
+    assert names(tmp_path) == ["out.csv"]
+    assert path.read_text() == "from before"
+
+
 def test_several_writers_of_one_file_do_not_meet(tmp_path):
     path = tmp_path / "a.txt"
     with written_whole(path) as first:

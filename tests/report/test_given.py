@@ -134,6 +134,14 @@ def test_dates_are_dates_and_missing_ones_are_missing():
     assert len(column["levels"]) == 1
 
 
+def test_values_that_are_lists_are_refused(toy):
+    model, data = toy
+    lists = [[row % 3] for row in range(len(model.labels_))]
+    for given, name in (({"target": lists}, "target"), ({"columns": {"tags": lists}}, r"columns\[tags\]")):
+        with pytest.raises(ValueError, match=rf"The '{name}' parameter must have one number or name per row"):
+            describe(model, data.views, **given)
+
+
 def test_names_of_columns_that_say_nothing():
     assert not has_meaning([f"t{i}" for i in range(300)])
     assert not has_meaning([str(i) for i in range(300)])

@@ -260,6 +260,41 @@ def test_errors_say_where(tables):
         model().fit(words)
 
 
+@pytest.mark.parametrize("dtype", ["complex128", "U32", "datetime64[s]", "O"])
+def test_chunks_that_are_not_the_numbers_that_are_claimed_are_refused(tables, dtype):
+    X = split(tables)
+    lying = X[1].map_blocks(lambda chunk: chunk.astype(dtype), meta=np.empty((0, 0)))
+    with pytest.raises(ValueError, match=r"partition of rows \d+ to \d+ holds .*, though .* claims real numbers"):
+        model().fit([X[0], lying])
+    with pytest.raises(ValueError, match=r"View 'view1': the partition of rows \d+ to \d+ holds .* claims real"):
+        model(max_iter=1).fit(X[:2]).predict([X[0], lying])
+
+
+@pytest.mark.parametrize("kind", ["float", "int", "sparse"])
+def test_collections_that_give_other_values_each_time_are_refused(tables, here, kind):
+    def changing(chunk):
+        values = np.random.default_rng().normal(size=chunk.shape)  # without a seed, which is what is refused
+        return sparse.csr_array(values) if kind == "sparse" else (10 * values).astype(kind)
+
+    X = split(tables)
+    meta = sparse.csr_array((0, 0)) if kind == "sparse" else np.empty((0, 0), kind)
+    with pytest.raises(ValueError, match=r"View 'view1': row \d+ has other values than .*persist\(\)"):
+        model().fit([X[0], X[1].map_blocks(changing, meta=meta)])
+    model(max_iter=1).fit([X[0], X[1].map_blocks(changing, meta=meta).persist()])
+
+
+def test_sums_that_threads_round_otherwise_are_the_same_values(tables, here):
+    """Products of collections may differ in their last digits from one computation to the next."""
+    X = split(tables)
+    rounded = X[0].map_blocks(lambda chunk: chunk * (1 + 1e-14 * np.random.default_rng().uniform()), dtype=float)
+    model(max_iter=1).fit([rounded, X[1]])
+
+
+def test_sample_weight_is_named(tables):
+    with pytest.raises(ValueError, match=r"'sample_weight' parameter of GuidedCoTraining.fit must be None with Dask"):
+        model().fit(split(tables), sample_weight=da.ones(1500, dtype=int))
+
+
 # -- on a cluster ---------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.checks import check_shape, listed, text_array
-from coterie.formats.columns import choose_columns, warn_of_others
+from coterie.formats.columns import EXACT, choose_columns, is_rounded, warn_of_others, warn_of_rounding
 from coterie.formats.errors import FormatError, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.parquet_footer import check_pages, null_counts, read_footer
@@ -185,9 +185,20 @@ def read_batches(
         out = np.empty((batch.num_rows, width), dtype=dtype)  # (b, d)
         first = 0
         for field in fields:
+            if dtype.kind == "f" and field.dtype.kind in "iu" and field.dtype.itemsize == 8:
+                check_rounding(batch.column(field.name), field, str(file.path))
             out[:, first : first + field.width] = column_values(batch.column(field.name), field, dtype)
             first += field.width
         yield out
+
+
+def check_rounding(column: Any, field: Field, where: str) -> None:
+    """Warn if a column of integers that becomes float64 holds some that this does not hold."""
+    numbers = (column.flatten() if field.is_list else column).drop_null()
+    values = np.from_dlpack(numbers)
+    large = values[(values >= EXACT) | (values <= -EXACT)]  # compared as floats
+    if any(map(is_rounded, large.tolist())):
+        warn_of_rounding(field.name, where)
 
 
 def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
@@ -207,7 +218,7 @@ def column_values(column: Any, field: Field, dtype: np.dtype) -> np.ndarray:
     if column.null_count and dtype.kind != "f":
         raise ValueError(f"column {field.name!r} has missing values, which integers cannot hold. Store it as float")
     if types.is_decimal(column.type) or (column.null_count and not types.is_floating(column.type)):
-        column = column.cast("float64")
+        column = column.cast("float64", safe=types.is_decimal(column.type))  # integers are checked before
     if column.null_count or types.is_boolean(column.type):
         return column.to_numpy(zero_copy_only=False)[:, None]  # (b, 1)
     return np.from_dlpack(column)[:, None]  # (b, 1), not copied; pyarrow's own conversion asks pandas first

@@ -14,6 +14,8 @@ from coterie.validation import warn_caller
 
 ColumnChoice: TypeAlias = "str | int | slice | Sequence[str | int | slice] | None"
 
+EXACT = 2.0**53  # float64 holds all whole numbers up to this one
+
 
 def choose_columns(
     columns: ColumnChoice, names: Sequence[str] | None, width: int, where: str, hidden: Collection[int] = ()
@@ -54,6 +56,29 @@ def warn_of_others(others: Sequence[str], where: str) -> None:
     """Warn of columns that are left out because they hold no numbers."""
     if others:
         warn_caller(f"{where}: left out because they hold no numbers: {listed(others)}.")
+
+
+def warn_of_rounding(name: str, where: str) -> None:
+    """Warn of whole numbers in a column that float64, which the table is read as, does not hold."""
+    warn_caller(
+        f"{where}: column {name!r} holds whole numbers above 2**53, which are rounded because it is read as float64. "
+        "If they are ids, name the id column (id_column: --id-column), or leave it out (choose columns); else subtract "
+        "a constant from them before they are stored."
+    )
+
+
+def is_rounded(value: int) -> bool:
+    """Whether float64 does not hold a whole number.
+
+    Examples
+    --------
+    >>> is_rounded(2**53), is_rounded(2**53 + 1), is_rounded(10**400)
+    (False, True, True)
+    """
+    try:
+        return float(value) != value
+    except OverflowError:
+        return True
 
 
 def named_columns(choice: Any, numbers: Mapping[str, int]) -> list[int]:

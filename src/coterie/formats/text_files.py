@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from coterie.formats.checks import MISSING, check_shape, listed, text_array
-from coterie.formats.columns import choose_columns, warn_of_others
+from coterie.formats.columns import EXACT, choose_columns, is_rounded, warn_of_others, warn_of_rounding
 from coterie.formats.errors import FormatError, one_line, package
 from coterie.formats.labels import Target, find_labels
 from coterie.formats.registry import Request, suffix_of
@@ -40,6 +40,7 @@ BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
 FEWEST_NAMES = 4  # from this number on, numbers that count up are taken for names without a warning
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{16,4000}")  # that float64 may not hold, and that Python reads
 GROUPED_DIGITS = re.compile(r"[+-]?\d[\d.,'_\s]*")  # as spreadsheets write numbers in many countries
 TRUTH = {"true": 1.0, "false": 0.0}  # in lower case; pandas writes True, R TRUE and databases true
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
@@ -110,7 +111,12 @@ def read_lines(file: TextFile, names: list[str], segment: int) -> Iterator[np.nd
             f"{file.path}: {expected} lines hold {table.num_rows} rows. Line breaks in quoted text are not read: "
             "replace them, or convert the file to parquet."
         )
-    yield np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
+    block = np.column_stack([column.to_numpy() for column in table.columns])  # (b, d)
+    for name in [name for name, large in zip(names, (np.abs(block) >= EXACT).any(axis=0), strict=True) if large]:
+        fields = file.parse(segment, [name], "string").column(name).to_pylist()
+        if any(is_rounded(int(field)) for field in fields if WHOLE_NUMBER.fullmatch(field.strip())):
+            warn_of_rounding(name, str(file.path))
+    yield block
 
 
 def truth_values(column: np.ndarray) -> np.ndarray | None:

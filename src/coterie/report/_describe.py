@@ -32,6 +32,7 @@ from coterie.report._inputs import (
     check_cluster_names,
     check_columns_to_show,
     check_length,
+    check_values,
 )
 from coterie.report._map import describe_disagreement, describe_embedding
 from coterie.report._portraits import MOST_CLUSTERS, check_appearance, typical_rows
@@ -177,7 +178,7 @@ def check_given(
 ) -> Given:
     """Return the optional inputs, checked."""
     n_rows, own = len(outcome.labels), outcome.ids
-    known = None if target is None else Classes(check_length("target", target, n_rows, own))
+    known = None if target is None else Classes(check_values("target", target, n_rows, own))
     if known is not None and not known.names:
         raise ValueError("The 'target' parameter of describe holds no label at all. Leave it out.")
     return Given(

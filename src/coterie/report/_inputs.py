@@ -15,6 +15,7 @@ from coterie.arrays import to_host
 from coterie.report._colours import PALETTE
 from coterie.report._portraits import tidy
 from coterie.report._text import shown
+from coterie.validation import shortened
 from coterie.views import in_row_order
 
 MOST_COLUMNS = 12
@@ -106,6 +107,20 @@ def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = N
     return as_text(values) if values.dtype.kind in "mM" else values
 
 
+def check_values(name: str, values: Any, n_rows: int, ids: np.ndarray | None = None) -> Any:
+    """Return one number or name per row of the fit, like `check_length`; refuse lists and the like."""
+    found = check_length(name, values, n_rows, ids)
+    for row, value in enumerate(found.tolist() if found.dtype == object else ()):
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f"The {name!r} parameter must have one number or name per row of the fit. Got {shortened(value)} in "
+                f"row {row}: make it one value, such as its length or its entries as text."
+            ) from None
+    return found
+
+
 def as_text(times: np.ndarray) -> np.ndarray:
     """Return dates, times or durations as text, None where they are missing; as numbers, they would be nanoseconds.
 
@@ -137,7 +152,7 @@ def check_columns_to_show(columns: Any, n_rows: int, ids: np.ndarray | None = No
         raise ValueError(
             f"The 'columns' parameter of describe must hold at most {MOST_COLUMNS} columns. Got {len(named)} instead."
         )
-    return {name: check_length(f"columns[{shown(name)}]", values, n_rows, ids) for name, values in named.items()}
+    return {name: check_values(f"columns[{shown(name)}]", values, n_rows, ids) for name, values in named.items()}
 
 
 def describe_column(name: Any, values: Any, rows: np.ndarray) -> dict[str, Any]:

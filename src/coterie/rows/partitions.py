@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,8 @@ from scipy import sparse
 from coterie.arrays import unmasked
 from coterie.rows.tasks import Part, TaskMaker, as_dask_array, computed, identity, lies_on_worker, node_value
 from coterie.rows.workers import PartitionQuery, query_partitions, workers_of
+
+WITNESSES = 4  # rows of a partition that must have the same values in the sample and in the pass over all rows
 
 
 class DaskTable:
@@ -213,17 +216,71 @@ def fetch_rows(tables: Sequence[DaskTable], rows: np.ndarray) -> list[Any]:
     return [vstack_chunks(parts)[back] for parts in zip(*found, strict=True)]
 
 
+@dataclass(frozen=True)
+class Witnesses:
+    """A few rows of a partition as they were when they were sampled: their numbers in it, and each view's sums."""
+
+    rows: np.ndarray  # (w,)
+    sums: list[np.ndarray]  # (w, 2) each
+
+    def check(self, view: int, name: str, first: int, data: Any) -> None:
+        """Raise ValueError if a view's rows are others now; ``first`` is the number of the partition's first row."""
+        sums, found = self.sums[view], weighted_sums(data[self.rows])  # (w, 2)
+        changed = np.abs(found - sums)[:, 0] > tolerance_of(data.dtype) * (found + sums)[:, 1]  # (w,)
+        if changed.any():
+            raise ValueError(
+                f"View {name!r}: row {first + self.rows[changed.argmax()]} has other values than when it was read "
+                "before. Its Dask collection gives other values each time that it is computed, and a fit reads it more "
+                "than once. Seed its random numbers, leave its source as it is, or pass collection.persist()."
+            )
+
+
+def witnesses_of(sizes: np.ndarray, numbers: np.ndarray, tables: Sequence[Any]) -> list[Witnesses]:
+    """Return witnesses for partitions of the given sizes, from sampled rows whose ``numbers`` are ascending."""
+    cuts = np.searchsorted(numbers, np.cumsum([0, *sizes]))  # (P + 1,)
+    firsts, found = np.cumsum([0, *sizes]), []
+    for number in range(len(sizes)):
+        own = np.arange(cuts[number], cuts[number + 1])
+        own = own[np.unique(np.linspace(0, len(own) - 1, min(WITNESSES, len(own))).astype(np.intp))]  # (w,)
+        found.append(Witnesses(numbers[own] - firsts[number], [weighted_sums(table[own]) for table in tables]))
+    return found
+
+
+def weighted_sums(rows: Any) -> np.ndarray:
+    """Return each row's sum, and that of its absolute values, with another weight for every column (w x 2).
+
+    Examples
+    --------
+    >>> weighted_sums(np.array([[1.0, -1.0], [np.nan, 2.0]])).tolist()
+    [[-1.0, 3.0], [4.0, 4.0]]
+    """
+    weights = np.linspace(1, 2, rows.shape[1])  # (d,)
+    values = np.nan_to_num((rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64), posinf=0, neginf=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.column_stack([values @ weights, np.abs(values) @ weights])
+
+
+def tolerance_of(dtype: np.dtype) -> float:
+    """Return by what share a sum may differ though it is one value: threads may round what a collection computes."""
+    return float(np.sqrt(np.finfo(dtype).eps)) if dtype.kind == "f" else 0.0
+
+
 def rows_of_chunks(rows: np.ndarray, first: int, shapes: Sequence[tuple[int, int]], chunks: Sequence[Any]) -> list[Any]:
     """Return some rows of every chunk."""
     return [promised(in_rows(chunk), first, shape)[rows] for chunk, shape in zip(chunks, shapes, strict=True)]
 
 
 def promised(data: Any, first: int, shape: tuple[int, int], told: str = "The") -> Any:
-    """Return a partition's rows; raise ValueError if they are not of the shape that its Dask collection claims."""
+    """Return a partition's rows; raise ValueError if they are not what its Dask collection claims."""
     if data.shape != shape:
         raise ValueError(
             f"{told} partition of rows {first} to {first + shape[0] - 1} has shape {data.shape} instead of {shape}, "
             "which its Dask collection claims."
+        )
+    if data.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{told} partition of rows {first} to {first + shape[0] - 1} holds {data.dtype}, though its Dask "
+            "collection claims real numbers. Turn its chunks into those (collection.map_blocks)."
         )
     return data
 

@@ -99,8 +99,12 @@ def check_known(own: Any, all_cells: Any, name: str) -> None:
 
 
 def as_list(views: Any) -> list[str]:
-    """Return names of views as a list; a single one may be given as a string."""
-    return [views] if isinstance(views, str) else list(views)
+    """Return names of views as a list; a single one may be given as a string. Refuse one that is there twice."""
+    found = [views] if isinstance(views, str) else list(views)
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"The list of views has {twice!r} twice. Leave one of them out.")
+    return found
 
 
 def entry_of(data: Any, entry: str, owner: str, folder: str = "") -> CellTable:
