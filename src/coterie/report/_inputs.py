@@ -110,15 +110,25 @@ def check_length(name: str, values: Any, n_rows: int, ids: np.ndarray | None = N
 def check_values(name: str, values: Any, n_rows: int, ids: np.ndarray | None = None) -> Any:
     """Return one number or name per row of the fit, like `check_length`; refuse lists and the like."""
     found = check_length(name, values, n_rows, ids)
-    for row, value in enumerate(found.tolist() if found.dtype == object else ()):
-        try:
-            hash(value)
-        except TypeError:
-            raise ValueError(
-                f"The {name!r} parameter must have one number or name per row of the fit. Got {shortened(value)} in "
-                f"row {row}: make it one value, such as its length or its entries as text."
-            ) from None
+    listed = found.tolist() if found.dtype == object else []
+    try:
+        set(listed)
+    except TypeError:  # one of them has no hash
+        row = next(row for row, value in enumerate(listed) if not has_hash(value))
+        raise ValueError(
+            f"The {name!r} parameter must have one number or name per row of the fit. Got {shortened(listed[row])} in "
+            f"row {row}: make it one value, such as its length or its entries as text."
+        ) from None
     return found
+
+
+def has_hash(value: Any) -> bool:
+    """Return whether a value can be counted; a tuple that holds a list cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def as_text(times: np.ndarray) -> np.ndarray:

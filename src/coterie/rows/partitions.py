@@ -261,8 +261,8 @@ def weighted_sums(rows: Any) -> np.ndarray:
 
 
 def tolerance_of(dtype: np.dtype) -> float:
-    """Return by what share a sum may differ though it is one value: threads may round what a collection computes."""
-    return float(np.sqrt(np.finfo(dtype).eps)) if dtype.kind == "f" else 0.0
+    """Return by what share a sum may differ though rows are the same: threads and processors round differently."""
+    return float(np.sqrt(np.finfo(dtype if dtype.kind == "f" else np.float64).eps))
 
 
 def rows_of_chunks(rows: np.ndarray, first: int, shapes: Sequence[tuple[int, int]], chunks: Sequence[Any]) -> list[Any]:
