@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import machine, source_hash, versions
 from coterie.datasets import iterate_views
 
 K = 10
@@ -139,6 +139,7 @@ def main():
         "ratio_of_cpu": round(min(run["cpu"] for run in ours) / min(run["cpu"] for run in theirs), 3),
         "ratio_by_round": [round(total(a, OURS) / total(b, THEIRS), 3) for a, b in zip(ours, theirs, strict=True)],
         "load": [round(value, 1) for value in os.getloadavg()],
+        "code": {"source": source_hash()},
         "machine": machine(),
         "versions": versions(),
     }

@@ -24,6 +24,7 @@ import psutil
 
 import coterie
 from benchmarks.cluster_table import received_in
+from benchmarks.measure import source_hash
 from coterie import GuidedCoTraining
 from coterie.metrics import ari
 
@@ -271,6 +272,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "coterie": coterie.__version__}
+    machine |= {"code": {"source": source_hash()}}
     versions = {"dask": dask.__version__, "numpy": np.__version__}
     for part in given.parts:
         for n_rows in given.rows if part not in ("tasks", "scaling") else [0]:

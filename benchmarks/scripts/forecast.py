@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
+from benchmarks.measure import source_hash
 from coterie import GuidedCoTraining
 from coterie.datasets import make_views
 from coterie.forecast import COSTS, Size, count_work, measure_rates
@@ -79,6 +80,7 @@ def measure(shape, device):
         "seconds": timings["total"],
         "stages": {stage: sum(timings.get(name, 0.0) for name in PARTS[stage]) for stage in work},
         "work": work,
+        "code": {"source": source_hash()},
         "cores": os.cpu_count(),
         "machine": platform.machine(),
     }
