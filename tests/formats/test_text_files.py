@@ -180,3 +180,15 @@ def test_true_among_other_values_is_refused(tmp_path):
     refused(tmp_path / "x.csv", "the first line \\(False, True\\) may be names or values. Say which: --header")
     assert open_table(tmp_path / "x.csv", header=False)[:].tolist() == [[0, 1], [1, 0]]
     assert open_table(tmp_path / "x.csv", header=True)[:].tolist() == [[1, 0]]
+    (tmp_path / "x.csv").write_text("ann,True,False\nbob,False,True\ncy,True,True\n")  # the ids are no names either
+    refused(tmp_path / "x.csv", "the first line \\(ann, True, False\\) may be names or values. Say which: --header")
+    (tmp_path / "x.csv").write_text("age,False,True\n30,True,False\n40,False,True\n")  # a name over a number
+    assert open_table(tmp_path / "x.csv")[:].tolist() == [[30, 1, 0], [40, 0, 1]]
+
+
+@pytest.mark.filterwarnings("default:.*left out because they hold no numbers")
+def test_columns_of_true_and_false_stay_where_only_numbers_are_wanted(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,c,d\n1,True,x,1\n2,,y,True\n3,false,z,2\n")
+    with pytest.warns(UserWarning, match="left out because they hold no numbers: c, d"):
+        table = open_table(tmp_path / "x.csv", numeric_only=True)
+    np.testing.assert_array_equal(table[:], [[1, 1], [2, float("nan")], [3, 0]])

@@ -206,7 +206,8 @@ def holds_names(fields: list[str], second: list[str], where: object) -> bool:
     text = [field for field in fields if not is_number(field) and field.strip() not in MISSING]
     if not numbers:
         pairs = [(field, below) for field, below in zip(fields, second, strict=False) if field in text]
-        if pairs and all(is_truth(field) and is_truth(below) for field, below in pairs):
+        over_numbers = any(is_number(below) for _, below in pairs)
+        if not over_numbers and any(is_truth(field) and is_truth(below) for field, below in pairs):
             raise FormatError(
                 f"{where}: the first line ({', '.join(fields[:3])}) may be names or values. "
                 "Say which: --header or --no-header (header=True or False)."
@@ -363,12 +364,12 @@ def without_numbers(file: TextFile) -> set[str]:
     lines = text.decode("utf-8", "replace").split("\n")
     whole = lines[:-1] if len(lines) > 1 else lines  # the last one may be cut
     rows = [split_line(line, file.delimiter) for line in whole if line.strip()]
-    return {
-        name
-        for number, name in enumerate(file.names)
-        for row in rows
-        if number < len(row) and not is_number(row[number]) and row[number].strip() not in MISSING
-    }
+    found = set()
+    for number, name in enumerate(file.names):
+        fields = [row[number] for row in rows if number < len(row) and row[number].strip() not in MISSING]
+        if not (all(map(is_number, fields)) or all(map(is_truth, fields))):
+            found.add(name)
+    return found
 
 
 def find_id(file: TextFile, id_column: str | int | None) -> str | None:
