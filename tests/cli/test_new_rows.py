@@ -97,6 +97,9 @@ def test_labels_on_standard_output(folder, model):
     assert lines[0] == "row,label,confidence"
     assert [int(line.split(",")[1]) for line in lines[1:]] == fitted.predict(new).tolist()
     assert "both write" in run("predict", "m.coterie", *FILES, "--labels", "-", "--json", code=2).output
+    for labels in (["--labels", "-"], []):  # an embedding in their place hid them, and the summary stood below it
+        refused = run("predict", "m.coterie", *FILES, *labels, "--embedding", "-", code=2)
+        assert "- cannot be written: results go to files" in refused.output
 
 
 @pytest.mark.filterwarnings("default:2 rows lack every view")

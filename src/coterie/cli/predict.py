@@ -97,7 +97,7 @@ def predict(
     order = opened.order_of(view_names(list(files), estimator.view_names_)[next(iter(files))]) if files else slice(None)
     check_one_column(labels, confidence or novelty)
     read = [*opened.sources, model, config, target]
-    check_new_outputs([labels, embedding], read, overwrite=overwrite, json=json)
+    check_new_outputs(labels, embedding, read, overwrite=overwrite, json=json)
     if novelty and not hasattr(estimator, "cluster_sizes_"):
         raise ValueError(f"{model} was written by an older version of Coterie, which had no novelty. Fit again.")
     known = read_target(target, id_column, opened, header)
@@ -238,13 +238,12 @@ def named_views(files: Mapping[str, FileTable], known: Sequence[str], voice: Voi
 
 
 def check_new_outputs(
-    paths: Sequence[Path | None], inputs: Sequence[str | Path | None], *, overwrite: bool, json: bool
+    labels: Path | None, embedding: Path | None, inputs: Sequence[str | Path | None], *, overwrite: bool, json: bool
 ) -> None:
-    """Refuse outputs that cannot be written or that exist already; "-" is standard output."""
-    if STANDARD_OUTPUT in paths and json:
+    """Refuse outputs that cannot be written or that exist already; labels may go to standard output, "-"."""
+    if labels == STANDARD_OUTPUT and json:
         raise ValueError("--labels - and --json both write to standard output. Leave one of them out.")
-    files = [path for path in paths if path != STANDARD_OUTPUT]
-    check_outputs(files, [], inputs, overwrite=overwrite)
+    check_outputs([None if labels == STANDARD_OUTPUT else labels, embedding], [], inputs, overwrite=overwrite)
 
 
 def refuse_lacking(part: Prediction) -> None:
