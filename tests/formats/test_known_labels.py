@@ -11,6 +11,7 @@ from written_files import N, annotated, matlab_file, matlab_variable, row_names,
 from coterie.datasets import save_views
 from coterie.formats import (
     FormatError,
+    open_column,
     open_target,
     write_table,
 )
@@ -99,3 +100,22 @@ def test_labels_are_named_like_columns(tmp_path):
     assert open_target(tmp_path / "y.csv").labels.tolist() == [2, 0, 1]
     with pytest.raises(FormatError, match=r"names 2 columns. Name them one by one."):
         open_target(f"{tmp_path}/y.csv[kind,label]")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_column_of_fractions_or_dates_may_lack_values(tmp_path, suffix):
+    frame = pd.DataFrame(
+        {"age": [0.5, np.nan, 7], "count": [1, np.nan, 3], "whole": [3, 1, 2], "code": ["07", "7", "8"]}
+    )
+    frame["day"] = pd.to_datetime(["2026-01-02", None, "2026-03-04"])
+    frame["name"] = ["1.5", "two", "3"]
+    path = tmp_path / f"x.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path, index=False)
+    for column in ("age", "count", "whole"):
+        found = open_column(f"{path}[{column}]").labels
+        assert found.dtype.kind in "if"
+        np.testing.assert_array_equal(found, frame[column])
+    assert open_column(f"{path}[code]").labels.tolist() == ["07", "7", "8"]
+    assert open_column(f"{path}[name]").labels.tolist() == ["1.5", "two", "3"]
+    dates = open_column(f"{path}[day]").labels.astype("datetime64[D]")
+    assert dates.astype(str).tolist() == ["2026-01-02", "NaT", "2026-03-04"]

@@ -358,11 +358,12 @@ def row_numbers(schema: Any, n_rows: int) -> range | None:
 
 
 def whole_column(file: ParquetFile | ArrowFile, name: str, may_lack: bool = False) -> np.ndarray:
-    """Return a whole column, numbers or text; refuse missing values, except, with ``may_lack``, of floats (as NaN)."""
-    column = file.column(name)
-    if arrow_types().is_dictionary(column.type):
+    """Return a whole column; refuse missing values, except, with ``may_lack``, of floats (as NaN) and dates (NaT)."""
+    column, types = file.column(name), arrow_types()
+    if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if column.null_count and not (may_lack and arrow_types().is_floating(column.type)):
+    can_mark_gaps = types.is_floating(column.type) or types.is_timestamp(column.type) or types.is_date(column.type)
+    if column.null_count and not (may_lack and can_mark_gaps):
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         raise FormatError(f"{file.path}: column {name!r} has no value in row {row}. Every row needs one.")
     values = column.to_numpy(zero_copy_only=False)

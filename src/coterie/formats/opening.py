@@ -222,7 +222,7 @@ def open_column(
     >>> open_column(f"{path}[age]").labels
     array([0.5, 1.5, nan])
     """
-    return column_of_files(path, Request(key, None, id_column, header), as_values)
+    return column_of_files(path, Request(key, None, id_column, header, fractions=True), as_values)
 
 
 def column_of_files(
@@ -252,8 +252,8 @@ def one_target(parts: list[Target], where: str) -> Target:
 
 
 def as_values(values: np.ndarray, where: str) -> np.ndarray:
-    """Return numbers, also fractions and NaN, or text, one per row."""
-    if values.dtype.kind == "f" and sum(side > 1 for side in values.shape) <= 1:
+    """Return numbers, also fractions and NaN, dates, or text, one per row."""
+    if values.dtype.kind in "fM" and sum(side > 1 for side in values.shape) <= 1:
         return values.ravel()
     return as_labels(values, where)
 

@@ -32,6 +32,7 @@ class Request:
     id_column: str | int | None = None
     header: bool | None = None  # whether the first line of a text holds names; None: find out
     numeric_only: bool = False  # whether columns that hold no numbers are left out, with a warning
+    fractions: bool = False  # whether a column read as labels may be fractions and gaps, which text holds as text
 
 
 class Reader(Protocol):

@@ -41,6 +41,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")  # the first bytes of such a file
 YEARS = range(1800, 2201)
 FEWEST_NAMES = 4  # from this number on, numbers that count up are taken for names without a warning
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{16,4000}")  # that float64 may not hold, and that Python reads
+CODE = re.compile(r"[+-]?(0[0-9]+|[0-9]{16,})")  # whole numbers that are text: floats would lose digits of them
 GROUPED_DIGITS = re.compile(r"[+-]?\d[\d.,'_\s]*")  # as spreadsheets write numbers in many countries
 TRUTH = {"true": 1.0, "false": 0.0}  # in lower case; pandas writes True, R TRUE and databases true
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t", ".txt": "\t,; "}
@@ -388,4 +389,23 @@ def read_labels(path: Path, request: Request) -> Target:
     if not file.starts[-1]:
         raise FormatError(f"{path} has no rows: {listed(file.names)} is all there is.")
     name = find_labels(path, [name for name in file.names if name != id_name], request.key)
-    return Target(file.column(name), None if id_name is None else file.column(id_name))
+    values = as_fractions(file.column(name)) if request.fractions else file.column(name)
+    return Target(values, None if id_name is None else file.column(id_name))
+
+
+def as_fractions(values: np.ndarray) -> np.ndarray:
+    """Return a column of text that holds only numbers as floats, NaN where they are missing; codes stay text.
+
+    Examples
+    --------
+    >>> as_fractions(np.array(["0.5", "", "7"])), as_fractions(np.array(["007", "008"]))
+    (array([0.5, nan, 7. ]), array(['007', '008'], dtype='<U3'))
+    """
+    if values.dtype.kind != "U":
+        return values
+    spelt, rows = np.unique(values, return_inverse=True)
+    fields = [field.strip() for field in spelt.tolist()]
+    known = [field for field in fields if field not in MISSING]
+    if not known or not all(is_number(field) and not CODE.fullmatch(field) for field in known):
+        return values
+    return np.array([np.nan if field in MISSING else float(field) for field in fields])[rows]  # (n,)
