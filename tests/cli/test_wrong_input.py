@@ -98,6 +98,7 @@ def bad_files():
         ("suggest-k", "pixels.npy", "--max", "1"): "--max",
         ("suggest-k", "pixels.npy", "--max", "200"): "at most half",
         ("compare", "pixels.npy", "-k", "1000"): "No method could be run",
+        ("compare", "pixels.npy", "-k", "many"): "error: --clusters (-k) must be a whole number of at least 1",
     }
 
 

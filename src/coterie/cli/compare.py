@@ -110,6 +110,7 @@ def compare(
     """
     voice = Voice.of(ctx)
     order = check_sort(sort, target is not None)
+    k = opt.parse_clusters(clusters)
     opened = open_files(views, id_column, header, numeric_only)
     check_outputs([labels], [], [*opened.sources, config, target], overwrite=overwrite)
     known = read_target(target, id_column, opened, header)
@@ -118,7 +119,6 @@ def compare(
     tables = {name: table[drawn] for name, table in opened.matched.items()}
     ids = None if opened.ids is None else opened.ids[drawn]
     with voice.steps("comparing", len(chosen)) as step:
-        k = opt.parse_value(clusters)
         if k == "auto":
             step(0, "looking for the number of clusters")
             k = find_k(tables, seed)
