@@ -103,6 +103,23 @@ def test_labels_are_named_like_columns(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_shuffled_row_numbers_are_not_ignored_where_the_data_have_no_ids(tmp_path, suffix):
+    """As of two tables: by position, scores would be those of other rows."""
+    frame = pd.DataFrame({"label": [5, 6, 7]})
+    path = tmp_path / f"y.{suffix}"
+    for rows in ([2, 0, 1], [2, 1, 0], [0, 1, 2]):
+        part = frame.iloc[rows]
+        part.to_csv(path) if suffix == "csv" else part.to_parquet(path)
+        target = open_target(path)
+        assert target.for_rows(np.arange(3), 3).tolist() == [5, 6, 7]
+        if rows == [0, 1, 2]:
+            assert target.for_rows(None, 3).tolist() == [5, 6, 7]
+        else:
+            with pytest.raises(FormatError, match=r"numbers its rows from 0 in another order.*Give both row ids"):
+                target.for_rows(None, 3)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_column_of_fractions_or_dates_may_lack_values(tmp_path, suffix):
     frame = pd.DataFrame(
         {"age": [0.5, np.nan, 7], "count": [1, np.nan, 3], "whole": [3, 1, 2], "code": ["07", "7", "8"]}

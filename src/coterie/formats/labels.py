@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie.formats.checks import MISSING, listed
 from coterie.formats.errors import FormatError
-from coterie.formats.matching import match_ids
+from coterie.formats.matching import match_ids, only_numbers
 
 # Names that data sets give their labels, in lower case and without underscores.
 LABEL_NAMES = {
@@ -78,10 +78,15 @@ class Target:
     numbers: range | None = None  # pandas' RangeIndex of the rows, if the file has no other ids
 
     def for_rows(self, ids: np.ndarray | None, n_rows: int) -> np.ndarray:
-        """Return the labels of ``n_rows`` rows: by id where both have ids, else by position."""
+        """Return the labels of ``n_rows`` rows: by id where both have ids, else by position if ids allow it."""
         if ids is None or self.ids is None:
             if len(self.labels) != n_rows:
                 raise FormatError(f"{self.where} has {len(self.labels)} labels for {n_rows} rows. Give both row ids.")
+            if self.ids is not None and are_shuffled_numbers(self.ids):
+                raise FormatError(
+                    f"{self.where} numbers its rows from 0 in another order, but the rows of the data have no ids. "
+                    "Give both row ids, or write it without row numbers and in the order of the data."
+                )
             return self.labels
         _, (_, found) = match_ids([("The data", ids), (self.where, self.ids)])
         positions = np.arange(n_rows) if found is None else found[:n_rows]
@@ -92,6 +97,17 @@ class Target:
                 f"{self.where} has no label for {len(lacking)} of the rows, {row!r} among them. Add them."
             )
         return self.labels[positions]
+
+
+def are_shuffled_numbers(ids: np.ndarray) -> bool:
+    """Whether ids are the row numbers from 0 in another order, as of a frame that was sorted or shuffled.
+
+    Examples
+    --------
+    >>> are_shuffled_numbers(np.array([2, 0, 1])), are_shuffled_numbers(np.array([0, 1, 2]))
+    (True, False)
+    """
+    return ids.dtype.kind in "iu" and only_numbers(np.sort(ids)) and not only_numbers(ids)
 
 
 def as_labels(values: np.ndarray, where: str) -> np.ndarray:
