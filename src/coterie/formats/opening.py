@@ -212,7 +212,7 @@ def open_column(
     Returns
     -------
     Target
-        The values, numbers or text, and the rows' ids where the file has any.
+        The values, numbers, dates or text, and the rows' ids where the file has any.
 
     Examples
     --------
