@@ -1,5 +1,8 @@
 """Columns by name, number and range, as they stand in the file."""
 
+import warnings
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,3 +81,17 @@ def test_whole_numbers_that_are_rounded_are_warned_of(tmp_path, suffix):
     assert open_table(path)[:][0, 0] == 2**60  # float64 holds these, so nothing is said
     write[suffix](pd.DataFrame({"big": [2**53 + 1, 1, 2], **beside}))
     assert open_table(path, id_column="big").ids.tolist() == [2**53 + 1, 1, 2]
+
+
+def test_whole_decimals_that_are_rounded_are_warned_of(tmp_path):
+    """Databases write keys so."""
+    path = tmp_path / "x.parquet"
+    for numbers, is_said in (["9007199254740993", None, "1"], True), (["9007199254740992", "0.1", None], False):
+        decimals = [None if number is None else Decimal(number) for number in numbers]
+        pd.DataFrame({"big": decimals, "part": [0.5, 1.5, 2.5]}).to_parquet(path)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = open_table(path)[:]
+        assert len(told) == is_said
+        assert all("column 'big' holds whole numbers above 2**53" in str(one.message) for one in told)
+        np.testing.assert_array_equal(found[:, 0], np.array(numbers, dtype=np.float64))

@@ -185,19 +185,23 @@ def read_batches(
         out = np.empty((batch.num_rows, width), dtype=dtype)  # (b, d)
         first = 0
         for field in fields:
-            if dtype.kind == "f" and field.dtype.kind in "iu" and field.dtype.itemsize == 8:
-                check_rounding(batch.column(field.name), field, str(file.path))
-            out[:, first : first + field.width] = column_values(batch.column(field.name), field, dtype)
+            column = batch.column(field.name)
+            is_long = field.dtype.kind in "iu" and field.dtype.itemsize == 8
+            if dtype.kind == "f" and (is_long or arrow_types().is_decimal(column.type)):
+                check_rounding(column, field, str(file.path))
+            out[:, first : first + field.width] = column_values(column, field, dtype)
             first += field.width
         yield out
 
 
 def check_rounding(column: Any, field: Field, where: str) -> None:
-    """Warn if a column of integers that becomes float64 holds some that this does not hold."""
+    """Warn if a column of integers or decimals that becomes float64 holds whole numbers that this does not hold."""
     numbers = (column.flatten() if field.is_list else column).drop_null()
-    values = np.from_dlpack(numbers)
-    large = values[(values >= EXACT) | (values <= -EXACT)]  # compared as floats
-    if any(map(is_rounded, large.tolist())):
+    is_decimal = arrow_types().is_decimal(numbers.type)
+    values = np.from_dlpack(numbers.cast("float64") if is_decimal else numbers)
+    rows = np.flatnonzero((values >= EXACT) | (values <= -EXACT))  # compared as floats
+    large = (numbers[row].as_py() for row in rows.tolist()) if is_decimal else values[rows].tolist()
+    if any(value == int(value) and is_rounded(int(value)) for value in large):
         warn_of_rounding(field.name, where)
 
 
