@@ -188,6 +188,15 @@ def test_other_columns_keep_their_gaps(rng):
     np.testing.assert_allclose(gaps / gaps[0], [1, 2, 3, 4])
 
 
+@pytest.mark.parametrize("numbers", [0, 2])
+def test_rare_kinds_do_not_bring_the_others_together(rng, numbers):
+    """The small deviations of columns of rare values are no measure of how far others may be apart."""
+    common, rare = np.eye(4)[rng.integers(4, size=400)], np.eye(400)[:, :5]
+    measured = 0.5 * rng.standard_normal((400, numbers))
+    gaps, widths = gaps_and_widths(np.column_stack([common, rare, measured]))
+    np.testing.assert_allclose(gaps[:4], np.median(widths[9:]) if numbers else gaps[4])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_answer_does_not_take_the_place_of_the_clusters(seed):
     rng = np.random.default_rng(seed)

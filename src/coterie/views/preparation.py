@@ -22,6 +22,7 @@ from coterie.validation import warn_caller
 from coterie.views.directions import principal_directions
 from coterie.views.parts import by_columns, by_rows, is_one_part
 from coterie.views.statistics import (
+    COMMON,
     LEAST_RANGE,
     RELATIVE_ROUNDING,
     ColumnEnds,
@@ -29,8 +30,8 @@ from coterie.views.statistics import (
     column_ends,
     column_moments,
     column_tails,
+    rarer_share,
     rounding_of,
-    two_valued,
 )
 from coterie.views.steps import (
     Clip,
@@ -304,7 +305,7 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
     powers = unit_powers(column_scale(moments, len(values)), varies)  # (d,)
-    powers = closed_gaps(powers, moments, two_valued(values, moments, n_threads))
+    powers = closed_gaps(powers, moments, rarer_share(values, moments, n_threads))
     powers /= power_of_two((powers * moments.std).max())  # what follows is computed in float32
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
@@ -399,14 +400,15 @@ def unit_powers(scale: np.ndarray, varies: np.ndarray) -> np.ndarray:
     return np.where(varies, scale**-exponent, 0.0)  # (d,)
 
 
-def closed_gaps(powers: np.ndarray, moments: ColumnMoments, two: np.ndarray) -> np.ndarray:
-    """Return the factors of columns, smaller for ``two``-valued ones among others.
+def closed_gaps(powers: np.ndarray, moments: ColumnMoments, share: np.ndarray) -> np.ndarray:
+    """Return the factors of columns, smaller for two-valued ones among others; ``share`` is as of `rarer_share`.
 
     No row lies between yes and no, so a row's nearest neighbours would all be on its side of every such column, and the
     graph would fall apart there, whether or not the column has to do with the clusters. Brought closer than neighbours
     are in the other columns, both sides are joined.
     """
-    others = moments.varies() & ~two
+    two = share >= COMMON  # (d,)
+    others = moments.varies() & (share == 0)  # without rare values: their deviations are no measure of distances
     if not (two.any() and others.any()):
         return powers
     gaps = np.where(two, moments.high / 2 - moments.low / 2, 1.0) * 2  # (d,)

@@ -106,16 +106,17 @@ def column_tails(data: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -
     return to_host(stack([xp.mean(part, axis=0) for part in (squares * gaps, squares * squares)]))[:, varies]
 
 
-def two_valued(data: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -> np.ndarray:
-    """Return which columns have two values, each of them in at least COMMON of the rows."""
-    found = moments.low < moments.high  # (d,)
-    for rows, least in ((data[:FIRST_ROWS], 0.0), (data, COMMON)):
+def rarer_share(data: np.ndarray, moments: ColumnMoments, n_threads: int = 1) -> np.ndarray:
+    """Return the share of rows with the rarer value of every column that has two values; 0 for other columns."""
+    found, share = moments.low < moments.high, np.zeros(len(moments.low))  # (d,), (d,)
+    for rows in (data[:FIRST_ROWS], data):
         some = np.flatnonzero(found)
         if not len(some):
             break
         low, high = by_columns(count_ends, rows[:, some], n_threads, moments.low[some], moments.high[some])  # (s,) each
-        found[some] = (low + high == len(rows)) & (np.minimum(low, high) >= least * len(rows))
-    return found  # (d,)
+        found[some] = low + high == len(rows)
+        share[some] = np.minimum(low, high) / len(rows)
+    return np.where(found, share, 0.0)  # (d,)
 
 
 def count_ends(data: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
