@@ -23,7 +23,7 @@ from coterie.threads import count_threads
 from coterie.views import Shape, Views
 from coterie.views.cells import CellTable
 from coterie.views.columns import in_short
-from coterie.views.frames import column_names, is_frame, listed_values
+from coterie.views.frames import column_names, is_frame, listed_values, take_columns
 
 __all__ = ["BatchPredictor", "Predictor"]
 
@@ -297,8 +297,7 @@ def as_table(batch: Any) -> Any:
 def take(batch: Any, names: list[str]) -> Any:
     """Return some columns of a batch as a view, with the columns' names: they are matched with those of the fit."""
     if not isinstance(batch, Mapping):
-        table = as_table(batch)
-        return table.select(names) if hasattr(table, "select") and not hasattr(table, "iloc") else table[names]
+        return take_columns(as_table(batch), names)
     parts = [numbers_of(name, np.asarray(unmasked(batch[name]))) for name in names]
     columns = [own for name, part in zip(names, parts, strict=True) for own in names_of_columns(name, part)]
     return CellTable(np.column_stack(parts), None, tuple(columns))  # (b, d)
@@ -335,4 +334,4 @@ def like_batch(batch: Any, keep: Sequence[str], found: Mapping[str, np.ndarray])
 
         # Not by with_columns: a frame without columns has no rows.
         return polars.DataFrame([*batch.select(list(keep)), *(polars.Series(*result) for result in found.items())])
-    return batch[list(keep)].assign(**found)
+    return take_columns(batch, keep).assign(**found)

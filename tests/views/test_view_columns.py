@@ -13,6 +13,7 @@ from coterie import GuidedCoTraining, load, save
 from coterie.datasets import make_views
 from coterie.formats import write_table
 from coterie.peers import ConcatKMeans
+from coterie.serving import BatchPredictor
 from coterie.views import as_views
 
 
@@ -103,6 +104,22 @@ def test_names_of_columns_may_repeat(data):
     np.testing.assert_array_equal(ConcatKMeans(3, random_state=0).fit(twice.to_numpy()).labels_, labels)
 
 
+def test_names_of_columns_may_be_numbers(data, tmp_path):
+    """A fit knows them as text, and pandas does not take text for them."""
+    frame = pd.DataFrame(np.hstack(list(data.views.values())))
+    model = fit(frame, views={"text": slice(0, 5), "image": [5, 6, 7, 8]})
+    np.testing.assert_array_equal(model.predict(frame.iloc[:, ::-1]), model.labels_)
+    np.testing.assert_array_equal(
+        fit(frame, views={"text": list("01234"), "image": list("5678")}).labels_, model.labels_
+    )
+    batches = BatchPredictor(save(model, tmp_path / "m.coterie"), keep=["8"])
+    np.testing.assert_array_equal(batches(frame)["label"], model.labels_)
+    lone = fit({"text": frame[[0, 1]]})
+    with pytest.warns(UserWarning, match="left out: '2'"):
+        found = lone.predict({"text": frame[[2, 1, 0]]})
+    np.testing.assert_array_equal(found, lone.labels_)
+
+
 def test_a_row_that_only_other_columns_know_lacks_the_view(frame):
     frames = {"text": frame.filter(regex="^t"), "image": frame.filter(regex="^i")}
     model = fit(frames)
@@ -120,6 +137,8 @@ def test_columns_of_dask_frames_are_matched_too(frame):
     model = fit(frames)
     new = {name: dask.from_pandas(own.iloc[:, ::-1], npartitions=2) for name, own in frames.items()}
     np.testing.assert_array_equal(model.predict(new).compute(), model.labels_)
+    split = as_views(dask.from_pandas(frame, npartitions=2), PATTERNS)
+    assert [view.columns for view in split] == [("t0", "t1", "t2", "t3", "t4"), ("i0", "i1", "i2", "i3")]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

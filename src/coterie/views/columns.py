@@ -14,7 +14,7 @@ from coterie.formats.columns import is_pattern, matching_names
 from coterie.rows.partitions import DaskTable
 from coterie.validation import warn_caller
 from coterie.views.cells import as_list, is_anndata, is_mudata
-from coterie.views.frames import column_names, is_frame
+from coterie.views.frames import column_names, is_frame, take_columns
 from coterie.views.matching import IdentifiedRows, take_ids
 from coterie.views.views import View, Views
 
@@ -116,7 +116,7 @@ def by_name(X: Any, view: str, group: Iterable[str], names: Sequence[str] | None
                 "new rows may lack a view if they are a dict of views."
             )
         chosen += [column for column in found if column not in chosen]
-    return X.select(chosen) if type(X).__module__.startswith("pyarrow") else X[chosen]
+    return take_columns(X, chosen)
 
 
 def in_short(names: Sequence[str], most: int = 6) -> str:
@@ -147,8 +147,7 @@ def without_others(view: str, table: Any, names: tuple[str, ...] | None, id_colu
     if not extra:
         return table
     warn_of_extra(view, extra)
-    kept = [column for column in own if column in wanted]
-    return table[kept] if hasattr(table, "iloc") else table.select(kept)
+    return take_columns(table, [column for column in own if column in wanted])
 
 
 def refuse_missing(view: str, own: Sequence[str], missing: Sequence[str], n_columns: int) -> None:

@@ -62,6 +62,16 @@ def columns_of(frame: Any, names: Sequence[str]) -> list[Any]:
     return [frame.column(j) for j in range(len(names))] if hasattr(frame, "column") else frame.get_columns()
 
 
+def take_columns(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame by name; pandas' own names may be integers, and may repeat."""
+    if not hasattr(frame, "iloc"):
+        return frame.select(names)
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(frame.columns):
+        numbers.setdefault(str(name), []).append(number)
+    return frame.iloc[:, [number for name in names for number in numbers[name]]]
+
+
 def is_numeric(column: Any) -> bool:
     """Whether a column has a numeric type, in any of the libraries."""
     kind = getattr(dtype_of(column), "kind", None)
