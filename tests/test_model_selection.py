@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 
 from coterie import GuidedCoTraining, view_rows
 from coterie.datasets import make_views
+from coterie.views import in_row_order, rows_as_in
 
 N, K = 300, 3
 
@@ -91,6 +92,18 @@ def test_weights_with_an_index_are_those_of_the_rows_it_names(data):
         np.testing.assert_array_equal(fit(frames, sample_weight=given).cluster_sizes_, expected.cluster_sizes_)
     with pytest.raises(ValueError, match=f"sample_weight has an index, with {N - 1} of the {N} rows' ids in it"):
         fit(frames, sample_weight=repeats[1:])
+
+
+@pytest.mark.parametrize("unit", ["ns", "s"])
+def test_weights_may_be_named_by_times(unit):
+    times = pd.date_range("2026-01-01", periods=N, freq="h")
+    ids, repeats = np.asarray(times), pd.Series(np.arange(N), index=times.as_unit(unit))
+    np.testing.assert_array_equal(in_row_order("sample_weight", repeats[::-1], ids), np.arange(N))
+    np.testing.assert_array_equal(
+        rows_as_in("The labels", np.arange(N), np.asarray(repeats.index), ids[::-1]), repeats[::-1]
+    )
+    with pytest.raises(ValueError, match=f"sample_weight has an index, with {N - 1} of the {N} rows' ids in it"):
+        in_row_order("sample_weight", repeats[1:], ids)
 
 
 def test_weights_whose_ids_are_written_otherwise_are_refused(data):

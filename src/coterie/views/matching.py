@@ -300,7 +300,7 @@ def in_row_order(label: str, values: Any, ids: np.ndarray | None) -> Any:
     index = pandas_index(values)
     if index is None or ids is None or is_default_index(index) or np.array_equal(np.asarray(index), ids):
         return values
-    known = set(index.tolist())
+    known = set(in_unit_of(ids, np.asarray(index)).tolist())
     found = np.array([row in known for row in ids.tolist()])  # (n,)
     if not found.any():
         from coterie.formats.matching import notation_mismatches
@@ -329,7 +329,7 @@ def rows_as_in(label: str, values: np.ndarray, own: np.ndarray | None, ids: np.n
     """
     if own is None or ids is None or np.array_equal(own, ids):
         return values
-    places = {row: place for place, row in enumerate(own.tolist())}
+    places = {row: place for place, row in enumerate(in_unit_of(ids, own).tolist())}
     found = np.array([places.get(row, -1) for row in ids.tolist()], dtype=np.intp)  # (n,)
     if (found < 0).all():
         return values
@@ -339,6 +339,11 @@ def rows_as_in(label: str, values: np.ndarray, own: np.ndarray | None, ids: np.n
             "them, and each must have its own once. Compare the same rows."
         )
     return values[found]
+
+
+def in_unit_of(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return ids that are times in the unit of others: in another one they are other values in Python."""
+    return own.astype(ids.dtype) if own.dtype.kind in "mM" and own.dtype.kind == ids.dtype.kind else own
 
 
 def check_rows(views: Views) -> None:
