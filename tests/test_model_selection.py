@@ -51,6 +51,14 @@ def test_rows_are_taken_without_a_copy(data):
         partitioned[:5]
 
 
+def test_rows_of_other_views_are_refused(data):
+    model = fit(data.views)
+    for names in (("view0", "image"), ("words", "image")):
+        rows = view_rows(dict(zip(names, data.views.values(), strict=True)))
+        with pytest.raises(ValueError, match="was not in the fit, which had view0, view1"):
+            model.predict(rows)
+
+
 def test_rows_are_shown_by_their_views_and_not_by_their_values(data):
     widths = [f"{name}: {view.shape[1]}" for name, view in data.views.items()]
     assert repr(view_rows(data.views)[:7]) == f"ViewRows({', '.join(['7 rows', *widths])})"

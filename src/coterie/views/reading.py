@@ -149,6 +149,7 @@ def match_views(
     column names in the fit, None for a view without names; other columns of frames, of any type, are left out.
     """
     if isinstance(X, ViewRows):
+        refuse_unknown(X.views.names, names)
         return by_names(X.views, names)
     X = as_cells(X, present_modalities(X, groups))
     if groups is None and _names_files(X):
@@ -184,12 +185,7 @@ def by_names(found: Views, names: Sequence[str]) -> Views:
 def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the tables of a dict or list, by the names of the fit's views and in their order; None for one table."""
     if _is_dict_of_tables(X):
-        unknown = [str(name) for name in X if str(name) not in names]
-        if unknown:
-            raise ValueError(
-                f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. Pass a dict with these names "
-                "(views that the rows lack may be left out), or fit again."
-            )
+        refuse_unknown(list(map(str, X)), names)
         known = {str(name): table for name, table in X.items() if table is not None}
         return {name: known[name] for name in names if name in known}  # the order of views decides that of rows
     if not _is_list_of_tables(X):
@@ -200,6 +196,16 @@ def new_tables(X: Any, names: Sequence[str]) -> dict[str, Any] | None:
             "Pass them in the same order; None stands for a view that the rows lack."
         )
     return {name: table for name, table in zip(names, X, strict=True) if table is not None}
+
+
+def refuse_unknown(given: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse views that the fit did not have."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"View {unknown[0]!r} was not in the fit, which had {', '.join(names)}. Pass a dict with these names "
+            "(views that the rows lack may be left out), or fit again."
+        )
 
 
 def present_modalities(X: Any, groups: Any) -> Any:
