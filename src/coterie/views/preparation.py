@@ -162,7 +162,7 @@ def prepare(
         elif kind == "graph":
             steps = graph_steps(to_host(sample), n_clusters, seed)
         else:
-            steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine", n_threads=n_threads)
+            steps = dense_steps(rows, n_clusters, seed, cosine=metric == "cosine", name=name, n_threads=n_threads)
     else:
         kind = "raw" if scaling == "none" else "given"
         moments = column_moments(rows, n_threads=n_threads)
@@ -260,6 +260,18 @@ def warn_of_lost_columns(name: str, rows: Table, steps: Sequence[Step], ends: Co
         )
 
 
+def warn_of_own_units(name: str, scale: np.ndarray, std: np.ndarray) -> None:
+    """Warn of columns that outweigh all others, and are too few for the view to be standardised."""
+    usual = np.quantile(scale[scale > 0], 0.95)
+    odd = scale > 10**UNLIKE * usual  # (d,)
+    if odd.any() and np.linalg.norm(std[odd]) > np.linalg.norm(std[~odd]):
+        warn_caller(
+            f"View {name!r}: {odd.sum()} columns (the first is column {int(odd.argmax())}) vary more than "
+            f"{10**UNLIKE:.0f} times as much as nearly all others, and decide alone which rows are near each other. "
+            "Pass scaling='standard' if their unit is another, and leave them out if they only number the rows."
+        )
+
+
 def word_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     """Return steps for counts of words: log counts, inverse document frequencies, unit rows, truncated SVD."""
     words = sparse.csr_array(rows.astype(np.float64))
@@ -288,7 +300,9 @@ def graph_steps(rows: Table, n_clusters: int, seed: int) -> list[Step]:
     return [*steps, Project(principal_directions(apply_steps(steps, links), rank, seed)), UnitRows()]
 
 
-def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False, n_threads: int = 1) -> list[Step]:
+def dense_steps(
+    rows: Table, n_clusters: int, seed: int, *, cosine: bool = False, name: str = "X", n_threads: int = 1
+) -> list[Step]:
     """Return steps for dense views.
 
     They reduce skew or heavy tails, standardise columns of different units and keep the directions of most variance.
@@ -304,8 +318,9 @@ def dense_steps(rows: Table, n_clusters: int, seed: int, *, cosine: bool = False
     varies = moments.varies()
     if not varies.any():
         return [*steps, *tails, Columns(moments.mean, np.zeros(len(varies)))]
-    powers = unit_powers(column_scale(moments, len(values)), varies)  # (d,)
-    powers = closed_gaps(powers, moments, rarer_share(values, moments, n_threads))
+    scale = column_scale(moments, len(values))  # (d,)
+    powers = closed_gaps(unit_powers(scale, varies), moments, rarer_share(values, moments, n_threads))  # (d,)
+    warn_of_own_units(name, powers * scale, powers * moments.std)
     powers /= power_of_two((powers * moments.std).max())  # what follows is computed in float32
     level: list[Step] = [Columns(None if cosine else moments.mean, powers)]
     if cosine:
