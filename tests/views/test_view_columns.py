@@ -131,6 +131,19 @@ def test_a_row_that_only_other_columns_know_lacks_the_view(frame):
     assert (np.delete(found, 3) >= 0).all()
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
+def test_a_view_of_missing_values_alone_is_lacking(frame, kind, tmp_path):
+    """In pandas, such columns hold objects."""
+    model = fit(frame, views=PATTERNS)
+    rows = frame.filter(regex="^[ti]").iloc[:3].astype(object)
+    rows[["i0", "i1", "i2", "i3"]] = None
+    expected = model.predict({"text": frame.filter(regex="^t").iloc[:3]})
+    for found in (model.predict, lambda X: BatchPredictor(save(model, tmp_path / "m.coterie"))(X)["label"]):
+        np.testing.assert_array_equal(found(kind(rows.to_dict("records"))), expected)
+    with pytest.raises(ValueError, match="view 'text', row 0 and 2 more near it"):
+        model.predict(kind(rows.assign(t0=None).to_dict("records")))
+
+
 def test_columns_of_dask_frames_are_matched_too(frame):
     dask = pytest.importorskip("dask.dataframe", reason="needs pip install coterie[dask]")
     frames = {name: frame.filter(regex=f"^{name[0]}") for name in ("text", "image")}

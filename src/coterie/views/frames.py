@@ -114,6 +114,8 @@ def listed_values(label: str, name: str, column: Any) -> np.ndarray | None:
     known = [entry for entry in entries if not is_missing(entry)]
     if known and all(isinstance(entry, list | tuple) or np.ndim(entry) == 1 for entry in known):
         return stacked(label, name, entries, known)
+    if not known and str(dtype_of(column)) == "object":
+        return np.full(len(entries), np.nan)  # (n,): of missing values alone, pandas does not know the type
     if not known or any(isinstance(entry, str | bytes) for entry in known) or "categor" in str(dtype_of(column)):
         return None
     try:
