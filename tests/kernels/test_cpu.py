@@ -206,6 +206,16 @@ def test_eigenpairs_of_a_tridiagonal_matrix(rng):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
 
 
+@pytest.mark.parametrize("diagonal", [0.0, 1.0])
+@pytest.mark.parametrize("size", [2, 3, 4, 9])
+def test_eigenpairs_where_bisection_meets_a_pivot_of_zero(diagonal, size):
+    matrix = diagonal * np.eye(size) + (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
+    values, vectors = kernels.largest_eigenpairs(matrix, size)
+    expected = diagonal + np.cos(np.pi * np.arange(1, size + 1) / (size + 1))  # descending
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(size), atol=1e-12)
+
+
 @pytest.mark.parametrize("nearly", [0.0, 1e-6, 0.3])
 def test_singular_vectors_where_many_values_are_nearly_equal(rng, nearly):
     left, right = (np.linalg.qr(rng.standard_normal((n, 130)))[0] for n in (131, 130))

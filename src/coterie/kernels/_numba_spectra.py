@@ -17,7 +17,10 @@ CHECK_BISECTIONS = 36  # bisections in a convergence check, which needs no eigen
 
 # After this many bisections an interval around 1 holds no float64 between its ends.
 BISECTIONS = 53
-SMALLEST = 1e-290  # absolute value of a pivot: a number of order 1 can be divided by it
+
+# Absolute value of a pivot: a number of order 1 can be divided by it. A smaller pivot is replaced by -SMALLEST, so it
+# counts as negative.
+SMALLEST = 1e-290
 
 
 @compiled()
@@ -36,12 +39,12 @@ def largest_values(diagonal, squares, low, high, values):
         for s in range(m):
             middle[s] = (lower[s] + upper[s]) / 2
             pivots[s] = diagonal[0] - middle[s]
-            below[s] = 1.0 if pivots[s] < 0 else 0.0
+            below[s] = 1.0 if pivots[s] <= SMALLEST else 0.0
         for i in range(1, n):
             for s in range(m):
                 last = pivots[s] if abs(pivots[s]) > SMALLEST else -SMALLEST
                 pivots[s] = diagonal[i] - middle[s] - squares[i - 1] / last
-                below[s] += 1.0 if pivots[s] < 0 else 0.0
+                below[s] += 1.0 if pivots[s] <= SMALLEST else 0.0
         for s in range(m):
             if below[s] > n - m + s:
                 upper[s] = middle[s]
@@ -57,10 +60,10 @@ def nth_value(diagonal, squares, rank, low, high):
     for _ in range(CHECK_BISECTIONS):
         middle = (low + high) / 2
         pivot, below = diagonal[0] - middle, 0
-        below += pivot < 0
+        below += pivot <= SMALLEST
         for i in range(1, diagonal.shape[0]):
             pivot = diagonal[i] - middle - squares[i - 1] / divisor(pivot)
-            below += pivot < 0
+            below += pivot <= SMALLEST
         if below > rank:
             high = middle
         else:
