@@ -32,6 +32,13 @@ def test_distances_that_are_no_numbers_lead_nowhere_else():
     assert (indices < 300).all()
 
 
+def test_a_bound_excludes_most_values_though_the_first_landmark_lacks_the_view(rng):
+    values = 1 + rng.random(1000).astype(np.float32)
+    values[0] = np.inf
+    bound = kernels.compiled_loops().bound_of_smallest(values, 10, values[0])
+    assert 10 <= (values <= bound).sum() <= 22
+
+
 @pytest.mark.parametrize("n_views", [2, 3, 5])
 def test_smallest_adds_views_up(rng, n_views):
     distances = rng.random((n_views, 40, 130)).astype(np.float32)

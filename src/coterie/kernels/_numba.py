@@ -123,10 +123,11 @@ def count_within(values, bound):
 def bound_of_smallest(values, q, guess):
     """Return a bound that at least q values, and not many more, do not exceed: counting is faster than sorting.
 
-    Values are not negative. The search starts at ``guess``, doubles it while it is too small, and then bisects.
+    Values are not negative. The search starts at ``guess``, or at the first finite value if that is infinite, doubles
+    it while it is too small, and then bisects.
     """
     number = values.dtype.type
-    low, high, middle = number(0), number(np.inf), guess
+    low, high, middle = number(0), number(np.inf), guess if np.isfinite(guess) else first_finite(values)
     for _ in range(BISECTIONS):
         count = count_within(values, middle)
         if count < q:
@@ -137,6 +138,15 @@ def bound_of_smallest(values, q, guess):
                 break
         middle = low + (high - low) * number(0.5) if np.isfinite(high) else max(low, number(TINY)) * number(2)
     return high
+
+
+@compiled()
+def first_finite(values):
+    """Return the first finite value; the last value if none is finite."""
+    for j in range(values.shape[0]):
+        if np.isfinite(values[j]):
+            return values[j]
+    return values[-1]
 
 
 FOLDS = 8  # values in a group
@@ -197,7 +207,7 @@ def smallest(distances, row_norms, landmark_norms, scales, indices, values):
             row = total
         fold(row, n_groups, least)
         # The previous row's bound is the guess: a bad one costs time and changes no result.
-        bound = bound_of_smallest(least, q, bound if np.isfinite(bound) else row[0])
+        bound = bound_of_smallest(least, q, bound)
         n_near = find_within(row, bound, near)
         if n_near > MOST_CANDIDATES:
             n_near = first_candidates(row, near, n_near, q)
