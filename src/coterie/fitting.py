@@ -261,10 +261,9 @@ def settle_k(graphs: Graphs, settings: Settings, rng: np.random.Generator) -> Cl
     """Return the number of clusters that was given, or the one with the strongest evidence."""
     if settings.n_clusters is not None:
         return ClusterCount(settings.n_clusters)
-    most = min(settings.most_clusters, len(graphs.landmarks) - 1)
-    if most < 2:
-        raise ValueError(f"X has {len(graphs.landmarks)} distinct rows, too few to choose n_clusters by. Set it.")
-    found = suggest_from_graphs(graphs.rows, graphs.graph_map, k_max=most, rng=rng, n_threads=settings.n_threads)
+    found = suggest_from_graphs(
+        graphs.rows, graphs.graph_map, k_max=settings.most_clusters, rng=rng, n_threads=settings.n_threads
+    )
     if not found.is_clear:
         warn_caller(
             f"No number of clusters has clear evidence; {found.best} was taken. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from coterie.estimator import GuidedCoTraining
@@ -57,7 +58,7 @@ def suggest_k(
     model = GuidedCoTraining(k_max, views=views, n_jobs=n_jobs, random_state=random_state, **settings)
     owner, parameters = type(model).__name__, model.get_params(deep=False)
     check_parameters(owner, parameters)
-    settled = settle(owner, parameters, data)
+    settled = replace(settle(owner, parameters, data), n_clusters=None)  # k_max need not be reached
     job = {**parameters, "task": "suggest_k"}  # must not be resumed as an unfinished fit
     with one_thread_per_block(), placement_of(owner, job, data) as (placement, rng):
         progress = Progress(verbose=False)

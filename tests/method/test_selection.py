@@ -244,6 +244,19 @@ def test_a_k_max_that_rows_are_too_few_for_is_refused():
         suggest_k(np.zeros((50, 2)), k_max=26)
 
 
+@pytest.mark.parametrize("n_rows", [2, 60])
+def test_two_distinct_rows_are_too_few_to_choose_a_number_of_clusters_by(rng, n_rows):
+    rows = np.repeat(rng.standard_normal((2, 4)), n_rows // 2, axis=0)
+    for choose in (suggest_k, GuidedCoTraining("auto").fit):
+        with pytest.raises(ValueError, match=r"X has 2 distinct landmarks, too few to choose n_clusters by"):
+            choose(rows)
+
+
+def test_fewer_distinct_rows_than_the_default_k_max(rng):
+    rows = np.repeat(rng.standard_normal((4, 4)), 15, axis=0)
+    assert suggest_k(rows, random_state=0).k.tolist() == [2, 3]
+
+
 # -- the pieces ----------------------------------------------------------------------------------------------------
 
 

@@ -190,8 +190,11 @@ def suggest_from_graphs(
 
     ``rows`` are blocks of neighbours, as :func:`coterie.method.graphs.build_graphs` returns them.
     """
+    p = graph_map.n_landmarks
+    if p < 3:  # k is below the number of landmarks
+        raise ValueError(f"X has {p} distinct landmarks, too few to choose n_clusters by. Set n_clusters.")
     sample = draw_graph_sample(rows, graph_map, rng)
-    n, p = len(sample.block.indices), graph_map.n_landmarks
+    n = len(sample.block.indices)
     k_max = min(k_max, p - 1, max(2, n // 4))
     half = rng.permutation(n) % 2 == 0  # (n,)
     drawn = np.sort(rng.permutation(n)[:PARTITION_ROWS])  # (m,)
