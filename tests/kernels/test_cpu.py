@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from coterie.kernels import cpu as kernels
@@ -174,6 +175,17 @@ def test_products_do_not_depend_on_the_rows_at_once(rng, n_rows, dtype):
         for start in range(0, n_rows, size):
             kernels.products(rows[start : start + size], columns, parts[start : start + size])
         assert parts.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 600])
+@pytest.mark.parametrize("kinds", list(itertools.product((np.asarray, csr_array), repeat=2)))
+def test_rows_and_columns_of_products_may_be_sparse(rng, n_rows, kinds):
+    """Rows that all lack a sparse view are dense, whatever its landmarks are."""
+    rows, columns = rng.standard_normal((n_rows, 20)), rng.standard_normal((20, 50))
+    own, others = (kind(part) for kind, part in zip(kinds, (rows, columns), strict=True))
+    out = np.empty((n_rows, 50))
+    for found in (kernels.products(own, others), kernels.products(own, others, out), out):
+        np.testing.assert_allclose(found, rows @ columns, atol=1e-12)
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 1e-5), (np.float64, 1e-12)])

@@ -315,7 +315,7 @@ def as_columns(rows: Any) -> Any:
 
 def products(rows: Any, columns: Any, out: np.ndarray | None = None) -> np.ndarray:
     """Return ``rows @ columns`` as an array, in ``out`` if there is one; either may be sparse."""
-    if isinstance(rows, np.ndarray):
+    if not (sparse.issparse(rows) or sparse.issparse(columns)):
         return row_product(rows, columns, out)  # (b, p)
     found = rows @ columns
     found = found.toarray() if sparse.issparse(found) else found
