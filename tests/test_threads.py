@@ -53,6 +53,32 @@ def test_a_generator_that_another_thread_closes_leaves_no_caller_behind():
         assert threads_of_a_pass() == 4
 
 
+def test_a_fit_that_another_thread_ends_leaves_no_limit_behind():
+    """OpenMP's limit is one of each thread: that of the thread which ends another's fit stays, too."""
+    import sklearn.cluster  # noqa: F401  loads OpenMP
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def limits():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"}
+
+    found = []
+
+    def end(fit):
+        with one_thread_per_block():
+            fit.__exit__(None, None, None)
+            found.append(limits())
+
+    with threadpool_limits(2, user_api="openmp"):
+        fit = one_thread_per_block()
+        fit.__enter__()
+        thread = threading.Thread(target=end, args=(fit,))
+        thread.start()
+        thread.join()
+        with one_thread_per_block():
+            found.append(limits())
+        assert (found, limits()) == ([{1}, {1}], {2})
+
+
 def test_in_order_passes_errors_on():
     def fail_at_seven(item):
         if item == 7:

@@ -61,6 +61,9 @@ def one_thread_per_block() -> Iterator[None]:
     with _lock:
         if _controller is None or len(sys.modules) != _modules_then:
             _controller, _modules_then = ThreadpoolController(), len(sys.modules)
+        if _own.fits_running and caller not in _running:  # the fits of this thread have ended in others
+            _own.limits.restore_original_limits()
+            _own.fits_running = 0
         _running[caller] += 1
         if _running.total() == 1:
             take_control(_controller)
@@ -72,9 +75,10 @@ def one_thread_per_block() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            if _own.fits_running == 1:
-                _own.limits.restore_original_limits()
-            _own.fits_running = max(_own.fits_running - 1, 0)  # a generator may be closed by another thread
+            if _own.fits_running and threading.get_ident() == caller:  # another thread may close a generator
+                if _own.fits_running == 1:
+                    _own.limits.restore_original_limits()
+                _own.fits_running -= 1
             _running[caller] -= 1
             if not _running[caller]:
                 del _running[caller]
