@@ -3,9 +3,10 @@
 Sums that many threads add to are integers: the order of the additions does not matter, so neither the scheduler nor
 the number of multiprocessors can change a result.
 
-Neighbours are stored slot by slot (``stride`` apart), so that threads on adjacent rows read adjacent memory. Tables
-that are gathered from have rows of R or K numbers, multiples of 16, so that four are read at a time; columns from R_OUT
-or K_OUT on are zeros.
+Neighbours are stored slot by slot (``stride`` apart), so that threads on adjacent rows read adjacent memory. Strides
+are cast to 64 bits: in a block of 100 million rows, the 23rd slot begins beyond 2^31 numbers. Tables that are gathered
+from have rows of R or K numbers, multiples of 16, so that four are read at a time; columns from R_OUT or K_OUT on are
+zeros.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ def gram_kernel(indices, weights, bounds, total, n, p, stride, SCALE: tl.constex
 
     Programs are (blocks of rows, G).
     """
-    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    row, stride = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.cast(stride, tl.int64)
     inside, graph = row < n, tl.program_id(1)
     start, stop = tl.load(bounds + graph), tl.load(bounds + graph + 1)
     total += graph.to(tl.int64) * p * p
@@ -229,7 +230,7 @@ def gaussian_kernel(squares, bounds, bandwidths, n, stride, row_stride, BLOCK_N:
 
     A bandwidth of 0 means the row's own mean distance. Programs are (blocks of rows, G).
     """
-    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    row, stride = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.cast(stride, tl.int64)
     inside, graph = row < n, tl.program_id(1)
     start, stop = tl.load(bounds + graph), tl.load(bounds + graph + 1)
     squares += row * row_stride
@@ -288,7 +289,7 @@ def project_kernel(
     BLOCK_R: tl.constexpr,
 ):
     """Write [e^1_i .. e^G_i] to ``stacked``."""
-    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    row, stride = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.cast(stride, tl.int64)
     inside = row < n
     column = tl.arange(0, BLOCK_R)
     for g in range(G):
@@ -325,7 +326,7 @@ def embed_kernel(
     BLOCK_K: tl.constexpr,
 ):
     """Write u*_i, or the weights that it guides (Algorithm 1, step 5)."""
-    row = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    row, stride = tl.program_id(0).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N), tl.cast(stride, tl.int64)
     inside = row < n
     column = tl.arange(0, BLOCK_K)
     place = tl.zeros([BLOCK_N, BLOCK_K], tl.float32)
