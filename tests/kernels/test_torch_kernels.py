@@ -179,6 +179,14 @@ def test_rows_are_placed_and_guided_as_on_the_cpu(rng, device, unit):
     np.testing.assert_allclose(guided.cpu(), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_whose_squares_underflow_stay_as_they_are(device, dtype):
+    rows = np.array([[3, 4], [0, 0], [1e-30, 1e-25], [1e-200, 1e-190]], dtype=dtype)  # (4, 2)
+    expected = cpu.unit_rows(rows.copy())
+    assert np.abs(expected).max() < 1
+    np.testing.assert_allclose(kernels.unit_rows(on_device(rows, device)).cpu().numpy(), expected, rtol=1e-6)
+
+
 def test_groups_are_those_of_the_cpu(rng, device):
     rows = rng.standard_normal((500, 4)).astype(np.float32)
     centers = rows[:6].copy()

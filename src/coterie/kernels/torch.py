@@ -479,10 +479,9 @@ def add_outer(rows: Any, total: Any) -> None:
 
 
 def unit_rows(rows: Any) -> Any:
-    """Return the rows divided by their lengths; a row of zeros stays as it is."""
-    import torch
-
-    return rows / rows.norm(dim=1, keepdim=True).clamp_(min=torch.finfo(rows.dtype).tiny)
+    """Return the rows divided by their lengths; a row of zeros, or one whose squares underflow, stays as it is."""
+    lengths = rows.norm(dim=1, keepdim=True)  # (b, 1)
+    return rows / lengths.masked_fill_(lengths == 0, 1.0)
 
 
 def squared_norms(rows: Any) -> Any:
