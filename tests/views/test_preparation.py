@@ -159,7 +159,7 @@ def test_a_few_columns_of_another_unit_are_named(rng, unit):
     """The quantiles that tell units apart do not show one column of forty; of ten, they do."""
     X = rng.standard_normal((400, 40))
     X[:, 7] *= unit
-    with pytest.warns(UserWarning, match=r"'rna': 1 columns \(the first is column 7\).*'standard'"):
+    with pytest.warns(UserWarning, match=r"'rna': 1 of 40 columns \(the first is column 7\).*'standard'"):
         prepare(X, name="rna")
     for known in (X[:, :10], X / np.where(np.arange(40) == 7, 5, 1) if unit == 30 else X[:, 8:]):
         prepare(known, name="rna")

@@ -266,9 +266,9 @@ def warn_of_own_units(name: str, scale: np.ndarray, std: np.ndarray) -> None:
     odd = scale > 10**UNLIKE * usual  # (d,)
     if odd.any() and np.linalg.norm(std[odd]) > np.linalg.norm(std[~odd]):
         warn_caller(
-            f"View {name!r}: {odd.sum()} columns (the first is column {int(odd.argmax())}) vary more than "
-            f"{10**UNLIKE:.0f} times as much as nearly all others, and decide alone which rows are near each other. "
-            "Pass scaling='standard' if their unit is another, and leave them out if they only number the rows."
+            f"View {name!r}: {odd.sum()} of {len(scale)} columns (the first is column {int(odd.argmax())}) vary more "
+            f"than {10**UNLIKE:.0f} times as much as nearly all others, and decide alone which rows are near each "
+            "other. Pass scaling='standard' if their unit is another, and leave them out if they only number the rows."
         )
 
 
