@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cluster_table import PARTITION_ROWS, PARTITION_TASKS, WORKER_TASKS
 from benchmarks.tables import Table
 
 # Assumptions of the model about large clusters, which were not measured.
@@ -16,6 +15,9 @@ NETWORK = 1e9  # bytes a second between a worker and the client: 10 Gb/s Etherne
 STORAGE = 1e9  # bytes a second that a worker reads
 MEMORY = 128e9  # bytes of a worker, or of its GPU
 CORES = 16  # of a worker
+PARTITION_ROWS = 2_500_000  # about 1 GB of 112 columns
+PARTITION_TASKS = 6  # for every partition in a fit of two rounds of four graphs, and
+WORKER_TASKS = 21  # for every thread of a worker
 
 LEARNED_ROWS = 100_000  # rows at the client that the rounds learn from
 NEIGHBOURS, GRAPHS, CLUSTERS = 10, 4, 10  # of the fits that were measured

@@ -209,24 +209,29 @@ def written():
     return TCP.written
 
 
-def bytes_of_fit(client, views, rounds):
+SETTINGS = {"default": GuidedCoTraining, "published": GuidedCoTraining.as_published}
+
+
+def bytes_of_fit(client, views, settings, rounds):
     """Return the bytes that cross during a fit of a number of rounds, and the model."""
     before = written() + sum(client.run(written).values())
-    model = GuidedCoTraining(CLUSTERS, random_state=0, max_iter=rounds, tol=0, measure_stability=False).fit(views)
+    model = SETTINGS[settings](CLUSTERS, random_state=0, max_iter=rounds, tol=0, measure_stability=False).fit(views)
     distributed.wait([model.labels_, model.confidence_])
     return written() + sum(client.run(written).values()) - before, model
 
 
-def measure_bytes(folder, n_rows, n_workers):
+def measure_bytes(folder, n_rows, n_workers, settings):
+    """Return the bytes that all processes send during fits of two and three rounds."""
     parts = on_dask(save_views(folder, n_rows), n_rows)
     with cluster_of(n_workers) as cluster, distributed.Client(cluster) as client:
         count_writes()  # this process has the client and the scheduler
         client.run(count_writes)
-        two, _ = bytes_of_fit(client, parts, 2)
-        between_workers, (three, model) = received_in(client, lambda: bytes_of_fit(client, parts, 3))
+        two, _ = bytes_of_fit(client, parts, settings, 2)
+        between_workers, (three, model) = received_in(client, lambda: bytes_of_fit(client, parts, settings, 3))
     p, n_graphs = len(model.landmark_indices_), len(model.singular_values_)
-    yield {
+    return {
         "part": "bytes",
+        "settings": settings,
         "rows": n_rows,
         "columns": COLUMNS,
         "workers": n_workers,
@@ -281,7 +286,7 @@ def main():
             elif part == "time":
                 lines = measure_time(given.data, n_rows, given.repeats, given.workers)
             elif part == "bytes":
-                lines = (line for n in given.workers for line in measure_bytes(given.data, n_rows, n))
+                lines = (measure_bytes(given.data, n_rows, n, name) for name in SETTINGS for n in given.workers)
             else:
                 lines = measure_tasks()
             for line in lines:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cluster_table import PARTITION_TASKS, WORKER_TASKS
 from benchmarks.gpu_table import card_table
 from benchmarks.records import read_lines
-from benchmarks.scale_table import KEPT, WorkerCosts, scaling_check_table, scaling_table
+from benchmarks.scale_table import KEPT, PARTITION_TASKS, WORKER_TASKS, WorkerCosts, scaling_check_table, scaling_table
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 KNOWN = WorkerCosts(client=3.0, task=0.002, worker=0.5, row=2e-6, waiting=0.02, columns=112)
