@@ -114,6 +114,17 @@ def test_weights_may_be_named_by_times(unit):
         in_row_order("sample_weight", repeats[1:], ids)
 
 
+def test_times_of_a_finer_unit_are_not_rounded_to_those_of_the_rows():
+    ids = np.asarray(pd.date_range("2026-01-01", periods=N, freq="s").as_unit("s"))
+    later = np.asarray(pd.DatetimeIndex(ids).as_unit("ns") + pd.Timedelta("500ms"))
+    mixed = np.where(np.arange(N) < 2, later, ids.astype(later.dtype))
+    with pytest.raises(ValueError, match=f"{N - 2} of the {N} rows"):
+        rows_as_in("The labels", np.arange(N), mixed[::-1], ids)
+    with pytest.raises(ValueError, match=f"{N - 2} of the {N} rows' ids"):
+        in_row_order("sample_weight", pd.Series(np.arange(N), index=mixed), ids)
+    np.testing.assert_array_equal(rows_as_in("The labels", np.arange(N), later[::-1], ids), np.arange(N))
+
+
 def test_weights_whose_ids_are_written_otherwise_are_refused(data):
     import pandas as pd
 

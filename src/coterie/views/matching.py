@@ -342,8 +342,15 @@ def rows_as_in(label: str, values: np.ndarray, own: np.ndarray | None, ids: np.n
 
 
 def in_unit_of(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return ids that are times in the unit of others: in another one they are other values in Python."""
-    return own.astype(ids.dtype) if own.dtype.kind in "mM" and own.dtype.kind == ids.dtype.kind else own
+    """Return ids that are times in the unit of others: in another one they are other values in Python.
+
+    A time that the other unit does not hold is none of the others, and becomes NaT.
+    """
+    if own.dtype.kind not in "mM" or own.dtype.kind != ids.dtype.kind:
+        return own
+    found = own.astype(ids.dtype)  # rounded down where the unit is coarser
+    found[found.astype(own.dtype) != own] = "NaT"
+    return found
 
 
 def check_rows(views: Views) -> None:
